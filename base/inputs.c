@@ -1,0 +1,116 @@
+#include "base/inputs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+static void release(struct k25_input *input) {
+    free(input->path);
+    free(input->value);
+    free(input->unit);
+    free(input->file);
+}
+
+static struct k25_input *find(const struct k25_inputs *inputs, const char *path) {
+    for (size_t i = 0; i < inputs->count; i++) {
+        if (strcmp(inputs->list[i].path, path) == 0) {
+            return &inputs->list[i];
+        }
+    }
+    return NULL;
+}
+
+static char *copy_or_empty(const char *text) { return k25_copy(text == NULL ? "" : text); }
+
+/* The place a new value goes to: its former one, or one more at the end. NULL when memory is out. */
+static struct k25_input *place(struct k25_inputs *inputs, const char *path) {
+    struct k25_input *former = find(inputs, path);
+    if (former != NULL) {
+        return former;
+    }
+    if (inputs->count == inputs->room) {
+        size_t room = inputs->room == 0 ? 64 : inputs->room * 2;
+        struct k25_input *list = realloc(inputs->list, room * sizeof *list);
+        if (list == NULL) {
+            return NULL;
+        }
+        inputs->list = list;
+        inputs->room = room;
+    }
+    struct k25_input *next = &inputs->list[inputs->count];
+    memset(next, 0, sizeof *next);
+    return next;
+}
+
+bool k25_inputs_record(struct k25_inputs *inputs, struct k25_input input, struct k25_error *error) {
+    struct k25_input own = input;
+    own.path = copy_or_empty(input.path);
+    own.value = copy_or_empty(input.value);
+    own.unit = copy_or_empty(input.unit);
+    own.file = copy_or_empty(input.file);
+    bool copied = own.path != NULL && own.value != NULL && own.unit != NULL && own.file != NULL;
+    struct k25_input *target = copied ? place(inputs, own.path) : NULL;
+    if (target == NULL) {
+        release(&own);
+        return k25_fail(error, K25_RESOURCE, "out of memory while recording an input");
+    }
+    if (target == inputs->list + inputs->count) {
+        inputs->count++;
+    } else {
+        release(target);
+    }
+    *target = own;
+    return true;
+}
+
+const struct k25_input *k25_inputs_find(const struct k25_inputs *inputs, const char *path) {
+    return find(inputs, path);
+}
+
+void k25_inputs_free(struct k25_inputs *inputs) {
+    for (size_t i = 0; i < inputs->count; i++) {
+        release(&inputs->list[i]);
+    }
+    free(inputs->list);
+    *inputs = (struct k25_inputs){0};
+}
+
+const char *k25_origin_name(enum k25_origin origin) {
+    switch (origin) {
+    case K25_FROM_FILE:
+        return "file";
+    case K25_FROM_OVERRIDE:
+        return "override";
+    case K25_FROM_DEFAULT:
+        return "default";
+    case K25_FROM_PRIOR:
+        return "prior";
+    case K25_FROM_CALIBRATION:
+        return "calibration";
+    }
+    return "unknown";
+}
+
+bool k25_inputs_fail(const struct k25_inputs *inputs, const char *path, struct k25_error *error,
+                     const char *format, ...) {
+    char text[sizeof error->message];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+
+    const struct k25_input *input = inputs == NULL ? NULL : find(inputs, path);
+    if (input == NULL) {
+        return k25_fail(error, K25_BAD_INPUT, "%s: %s", path, text);
+    }
+    if (input->origin == K25_FROM_OVERRIDE) {
+        const char *flag = input->file[0] == '\0' ? "--set" : input->file;
+        return k25_fail(error, K25_BAD_INPUT, "%s %s=%s: %s", flag, path, input->value, text);
+    }
+    if (input->origin == K25_FROM_DEFAULT && input->file[0] == '\0') {
+        return k25_fail(error, K25_BAD_INPUT, "%s (default %s): %s", path, input->value, text);
+    }
+    return k25_fail_at(error, input->file, input->line, input->column, "%s: %s", path, text);
+}

@@ -1,0 +1,50 @@
+#include "base/print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool k25_print_open(struct k25_printer *printer, struct k25_error *error)
+{
+    printer->text = NULL;
+    printer->size = 0;
+    printer->out = open_memstream(&printer->text, &printer->size);
+    return printer->out ? true : k25_fail(error, K25_RESOURCE, "out of memory");
+}
+
+char *k25_print_close(struct k25_printer *printer, struct k25_error *error)
+{
+    bool failed = ferror(printer->out) != 0;
+    if (fclose(printer->out) != 0) failed = true; /* the last write happens here */
+    if (!failed) return printer->text;
+    free(printer->text);
+    k25_fail(error, K25_RESOURCE, "out of memory");
+    return NULL;
+}
+
+void k25_print_text(FILE *out, const char *key, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    size_t length = strlen(value);
+    fprintf(out, "%s: ", key);
+    if (length > 0 && strspn(value, plain) == length && strchr("abcdefghijklmnopqrstuvwxyz", value[0])) {
+        fprintf(out, "%s\n", value);
+        return;
+    }
+    fputc('"', out);
+    for (const char *at = value; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte == '"' || byte == '\\') fprintf(out, "\\%c", byte);
+        else if (byte < 0x20 || byte == 0x7f) fprintf(out, "\\x%02x", byte);
+        else fputc(byte, out);
+    }
+    fputs("\"\n", out);
+}
+
+void k25_print_real(FILE *out, double value)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.15g", value);
+    for (char *at = text; *at; at++)
+        if (*at == ',') *at = '.';
+    fputs(text, out);
+}

@@ -1,0 +1,62 @@
+/* A file format as a table beside its struct.
+ *
+ * The table says every key, its type, range, default, unit and meaning. Loading, checking, defaults, overriding
+ * (--set), the record of origins and the documentation follow from it. An unknown key is an error with its
+ * position and the nearest valid name; so are a missing key, a wrong type and a value out of range.
+ */
+#ifndef K25_BASE_SCHEMA_H
+#define K25_BASE_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/inputs.h"
+#include "base/yaml.h"
+
+enum k25_type {
+    K25_TEXT, /* char[size] */
+    K25_BOOL, /* bool */
+    K25_INT,  /* int */
+    K25_REAL, /* double */
+    K25_ENUM, /* int, the index in `names` */
+    K25_MAP,  /* a mapping with a table of its own, its struct embedded at `offset` */
+    K25_NODE, /* const struct k25_yaml_node *: for the loader to read by hand (lists, free mappings) */
+};
+
+struct k25_field {
+    const char *key;
+    enum k25_type type;
+    size_t offset;              /* of the member in the struct */
+    size_t size;                /* K25_TEXT: room of the array */
+    const char *fallback;       /* taken when the key is absent; NULL: the key is required. "" for K25_MAP and
+                                   K25_NODE: may be absent, the member is then all zero. "{}" for K25_MAP: an
+                                   absent mapping is an empty one, its members take their defaults */
+    double min, max;            /* inclusive range of a number; both 0: any; INFINITY: open on that side. The
+                                   fallback is not held against it, so that it can stand for "not given" */
+    const char *const *names;   /* K25_ENUM: NULL-terminated */
+    const struct k25_field *fields; /* K25_MAP: ends with a key of NULL */
+    const char *unit;           /* "" or NULL when it has none */
+    const char *doc;            /* one line: what it is */
+};
+
+/* Fills `record` from `node` (NULL: an absent mapping, everything takes its default) of `file`; paths in `inputs`
+ * start with `prefix` ("plan" gives "plan.tp"). `inputs` may be NULL. The keys of the head (k25sim, version) are
+ * passed over when `node` has them and the table does not. */
+bool k25_schema_load(const struct k25_field *fields, const char *prefix, const struct k25_yaml_node *node,
+                     const char *file, void *record, struct k25_inputs *inputs, struct k25_error *error);
+
+/* Sets one member by its path below the table ("allreduce.backend") from text, as --set does; `prefix` as above.
+ * Recorded as an override from "--set". Lists (K25_NODE) cannot be set. On failure `record` is as it was. */
+bool k25_schema_set(const struct k25_field *fields, const char *prefix, const char *path, const char *value,
+                    void *record, struct k25_inputs *inputs, struct k25_error *error);
+
+/* Calls `visit` for every scalar key of the table, depth first, with its full path below `prefix`. */
+typedef void k25_schema_visitor(void *context, const char *path, const struct k25_field *field);
+void k25_schema_visit(const struct k25_field *fields, const char *prefix, k25_schema_visitor *visit,
+                      void *context);
+
+/* Checks the head every file of ours starts with: `k25sim: KIND` and `version: 1`. */
+bool k25_schema_head(const struct k25_yaml *yaml, const char *kind, struct k25_error *error);
+
+#endif

@@ -1,0 +1,235 @@
+#include "calib/calibration.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/print.h"
+#include "base/schema.h"
+#include "base/text.h"
+
+static const struct k25_field range_fields[] = {
+    {.key = "low", .type = K25_REAL, .offset = offsetof(struct k25_range, low), .fallback = "0", .min = 0,
+     .max = 1e9, .doc = "smallest value in the data"},
+    {.key = "high", .type = K25_REAL, .offset = offsetof(struct k25_range, high), .fallback = "0", .min = 0,
+     .max = 1e9, .doc = "largest value in the data"},
+    {.key = NULL},
+};
+
+static const struct k25_field data_fields[] = {
+    {.key = "model", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, model), .size = 64, .fallback = "",
+     .doc = "architecture that was measured"},
+    {.key = "machine", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, machine), .size = 64,
+     .fallback = "", .doc = "machine that was measured"},
+    {.key = "noise", .type = K25_REAL, .offset = offsetof(struct k25_calibration, noise), .fallback = "0", .min = 0,
+     .max = 1, .doc = "relative residual of one measured step time"},
+    {.key = "batch", .type = K25_MAP, .offset = offsetof(struct k25_calibration, batch), .fallback = "",
+     .fields = range_fields, .doc = "sequences in the data"},
+    {.key = "context", .type = K25_MAP, .offset = offsetof(struct k25_calibration, context), .fallback = "",
+     .fields = range_fields, .unit = "tokens", .doc = "context in the data"},
+    {.key = "tp", .type = K25_MAP, .offset = offsetof(struct k25_calibration, tp), .fallback = "",
+     .fields = range_fields, .doc = "tensor-parallel sizes in the data"},
+    {.key = NULL},
+};
+
+/* What the file has beside the members of the set: lists that are read by hand. `set` comes first so that the tables
+ * of the set's own members apply to the whole record. */
+struct file_record {
+    struct k25_calibration set;
+    const struct k25_yaml_node *parameters, *covariance;
+};
+
+static const struct k25_field file_fields[] = {
+    {.key = "name", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, name), .size = 64,
+     .doc = "name of the set"},
+    {.key = "source", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, source), .size = 512,
+     .doc = "what was measured, and by whom"},
+    {.key = "data", .type = K25_MAP, .offset = 0, .fallback = "{}", .fields = data_fields,
+     .doc = "where the data lay; a prediction far outside says so"},
+    {.key = "parameters", .type = K25_NODE, .offset = offsetof(struct file_record, parameters),
+     .doc = "a mapping from parameter to value"},
+    {.key = "covariance", .type = K25_NODE, .offset = offsetof(struct file_record, covariance), .fallback = "",
+     .doc = "posterior covariance of the logarithms"},
+    {.key = NULL},
+};
+
+struct value_record {
+    double value, log_sd;
+    char unit[16];
+    char from[256];
+};
+
+static const struct k25_field value_fields[] = {
+    {.key = "value", .type = K25_REAL, .offset = offsetof(struct value_record, value), .min = 1e-12, .max = 1e12,
+     .doc = "value in the parameter's unit"},
+    {.key = "unit", .type = K25_TEXT, .offset = offsetof(struct value_record, unit), .size = 16, .fallback = "",
+     .doc = "must be the parameter's unit"},
+    {.key = "log_sd", .type = K25_REAL, .offset = offsetof(struct value_record, log_sd), .fallback = "0", .min = 0,
+     .max = 10, .doc = "standard deviation of its natural logarithm"},
+    {.key = "from", .type = K25_TEXT, .offset = offsetof(struct value_record, from), .size = 256, .fallback = "",
+     .doc = "what it was derived from"},
+    {.key = NULL},
+};
+
+/* The parameter a scalar names. */
+static bool find_param(const char *file, const struct k25_yaml_node *key, int *id, struct k25_error *error)
+{
+    char hint[80];
+    *id = key->kind == K25_YAML_SCALAR ? k25_param_find(key->text) : -1;
+    if (*id >= 0)
+        return true;
+    const char *name = key->kind == K25_YAML_SCALAR ? key->text : "";
+    return k25_fail_at(error, file, key->line, key->column, "unknown parameter '%s'%s", name,
+                       k25_did_you_mean(name, k25_param_names, hint, sizeof hint));
+}
+
+static bool load_value(const char *file, const struct k25_yaml_node *key, const struct k25_yaml_node *node,
+                       struct k25_calibration *set, struct k25_inputs *inputs, struct k25_error *error)
+{
+    int id;
+    struct value_record record;
+    if (!find_param(file, key, &id, error))
+        return false;
+    const struct k25_param_info *info = &k25_param_info[id];
+    if (!k25_schema_load(value_fields, info->name, node, file, &record, NULL, error))
+        return false;
+    if (strcmp(record.unit, info->unit) != 0)
+        return k25_fail_at(error, file, node->line, node->column, "%s: unit '%s', expected '%s'", info->name,
+                           record.unit, info->unit);
+    set->set[id] = true;
+    set->value[id] = record.value * info->scale;
+    set->log_sd[id] = record.log_sd;
+
+    char path[96], value[32];
+    snprintf(path, sizeof path, "parameters.%s", info->name);
+    snprintf(value, sizeof value, "%.6g", record.value);
+    struct k25_input input = {path, value, (char *)info->unit, K25_FROM_CALIBRATION, (char *)file, key->line,
+                              key->column};
+    return inputs == NULL || k25_inputs_record(inputs, input, error);
+}
+
+static bool load_row(const char *file, const struct k25_yaml_node *row, size_t i, struct k25_calibration *set,
+                     struct k25_error *error)
+{
+    size_t n = set->covariances;
+    if (row->kind != K25_YAML_SEQUENCE || row->count != n)
+        return k25_fail_at(error, file, row->line, row->column, "covariance: expected a list of %zu numbers", n);
+    for (size_t j = 0; j < n; j++) {
+        const struct k25_yaml_node *cell = row->values[j];
+        if (cell->kind != K25_YAML_SCALAR || !k25_parse_real(cell->text, &set->covariance[i * n + j]))
+            return k25_fail_at(error, file, cell->line, cell->column, "covariance: expected a number");
+    }
+    return true;
+}
+
+static bool load_covariance(const char *file, const struct k25_yaml_node *node, struct k25_calibration *set,
+                            struct k25_error *error)
+{
+    const struct k25_yaml_node *order = k25_yaml_get(node, "order"), *rows = k25_yaml_get(node, "rows");
+    if (order == NULL || order->kind != K25_YAML_SEQUENCE || rows == NULL || rows->kind != K25_YAML_SEQUENCE ||
+        rows->count != order->count || order->count > K25_PARAMS)
+        return k25_fail_at(error, file, node->line, node->column,
+                           "covariance: expected 'order', a list of parameters, and 'rows', as many lists");
+    set->covariances = order->count;
+    set->covariance = calloc(order->count * order->count + 1, sizeof *set->covariance);
+    if (set->covariance == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t i = 0; i < order->count; i++) {
+        if (!find_param(file, order->values[i], &set->covaries[i], error) ||
+            !load_row(file, rows->values[i], i, set, error))
+            return false;
+    }
+    return true;
+}
+
+bool k25_calibration_load(const char *path, struct k25_calibration *calibration, struct k25_inputs *inputs,
+                          struct k25_error *error)
+{
+    struct file_record record;
+    memset(&record, 0, sizeof record);
+    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    if (yaml == NULL)
+        return false;
+    bool ok = k25_schema_head(yaml, "calibration", error) &&
+              k25_schema_load(file_fields, "", k25_yaml_root(yaml), path, &record, NULL, error);
+    const struct k25_yaml_node *parameters = record.parameters;
+    if (ok && parameters->kind != K25_YAML_MAPPING)
+        ok = k25_fail_at(error, path, parameters->line, parameters->column,
+                         "parameters: expected a mapping from parameter to value");
+    for (size_t i = 0; ok && i < parameters->count; i++)
+        ok = load_value(path, parameters->keys[i], parameters->values[i], &record.set, inputs, error);
+    if (ok && record.covariance != NULL)
+        ok = load_covariance(path, record.covariance, &record.set, error);
+    k25_yaml_free(yaml);
+    *calibration = record.set;
+    if (!ok)
+        k25_calibration_free(calibration);
+    return ok;
+}
+
+void k25_calibration_free(struct k25_calibration *calibration)
+{
+    free(calibration->covariance);
+    calibration->covariance = NULL;
+    calibration->covariances = 0;
+}
+
+static void print_range(FILE *out, const char *key, struct k25_range range)
+{
+    if (range.high > 0)
+        fprintf(out, "  %s: {low: %g, high: %g}\n", key, range.low, range.high);
+}
+
+static void print_covariance(FILE *out, const struct k25_calibration *set)
+{
+    size_t n = set->covariances;
+    if (n == 0)
+        return;
+    fprintf(out, "covariance:\n  order: [");
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", k25_param_info[set->covaries[i]].name);
+    fprintf(out, "]\n  rows:\n");
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out, "    - [");
+        for (size_t j = 0; j < n; j++)
+            fprintf(out, "%s%.6g", j == 0 ? "" : ", ", set->covariance[i * n + j]);
+        fprintf(out, "]\n");
+    }
+}
+
+char *k25_calibration_print(const struct k25_calibration *calibration, struct k25_error *error)
+{
+    struct k25_printer printer;
+    if (!k25_print_open(&printer, error))
+        return NULL;
+    FILE *out = printer.out;
+    fprintf(out, "k25sim: calibration\nversion: 1\n");
+    k25_print_text(out, "name", calibration->name);
+    k25_print_text(out, "source", calibration->source);
+    fprintf(out, "data:\n");
+    if (calibration->model[0] != '\0')
+        fprintf(out, "  model: %s\n", calibration->model);
+    if (calibration->machine[0] != '\0')
+        fprintf(out, "  machine: %s\n", calibration->machine);
+    fprintf(out, "  noise: %.4g\n", calibration->noise);
+    print_range(out, "batch", calibration->batch);
+    print_range(out, "context", calibration->context);
+    print_range(out, "tp", calibration->tp);
+    fprintf(out, "parameters:\n");
+    for (int id = 0; id < K25_PARAMS; id++) {
+        const struct k25_param_info *info = &k25_param_info[id];
+        if (calibration->set[id])
+            fprintf(out, "  %s: {value: %.6g, unit: \"%s\", log_sd: %.4g}\n", info->name,
+                    calibration->value[id] / info->scale, info->unit, calibration->log_sd[id]);
+    }
+    print_covariance(out, calibration);
+    return k25_print_close(&printer, error);
+}
+
+void k25_params_resolve(const struct k25_priors *priors, const struct k25_calibration *calibration,
+                        struct k25_params *params)
+{
+    for (int id = 0; id < K25_PARAMS; id++)
+        params->value[id] = calibration != NULL && calibration->set[id] ? calibration->value[id] : priors->centre[id];
+}

@@ -1,0 +1,261 @@
+#include "calib/fit.h"
+
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_linalg.h>
+#include <gsl/gsl_matrix.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <gsl/gsl_vector.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double HUBER = 2.5;     /* sigmas beyond which a row counts linearly */
+static const int REWEIGHTS = 6;      /* passes of reweighting at most; weights settle after two or three */
+static const double SETTLED = 0.02;  /* change of a weight that moves no parameter */
+static const double STEP = 1e-5;     /* of ln theta in the Jacobian: central differences */
+
+/* One problem: which rows take part, which parameters move, and the weights of this pass. */
+struct problem {
+    const struct k25_priors *priors;
+    const struct k25_observation *observations;
+    size_t rows;
+    size_t *row;     /* indices of the observations that take part */
+    double *weight;  /* of each row: 1, or less for an outlier */
+    size_t free;
+    int id[K25_PARAMS];
+};
+
+static void params_at(const struct problem *problem, const gsl_vector *x, struct k25_params *params)
+{
+    memcpy(params->value, problem->priors->centre, sizeof params->value);
+    for (size_t j = 0; j < problem->free; j++)
+        params->value[problem->id[j]] = exp(gsl_vector_get(x, j));
+}
+
+static double residual(const struct problem *problem, size_t i, const struct k25_params *params)
+{
+    const struct k25_observation *o = &problem->observations[problem->row[i]];
+    return (log(o->predict(o->context, params)) - log(o->measured)) / o->sigma;
+}
+
+static int residuals(const gsl_vector *x, void *data, gsl_vector *f)
+{
+    const struct problem *problem = data;
+    struct k25_params params;
+    params_at(problem, x, &params);
+    for (size_t i = 0; i < problem->rows; i++) {
+        double r = residual(problem, i, &params) * sqrt(problem->weight[i]);
+        if (!isfinite(r))
+            return GSL_EDOM;
+        gsl_vector_set(f, i, r);
+    }
+    for (size_t j = 0; j < problem->free; j++) {
+        int id = problem->id[j];
+        double prior = (gsl_vector_get(x, j) - log(problem->priors->centre[id])) / problem->priors->spread[id];
+        gsl_vector_set(f, problem->rows + j, prior);
+    }
+    return GSL_SUCCESS;
+}
+
+static int jacobian(const gsl_vector *x, void *data, gsl_matrix *J)
+{
+    const struct problem *problem = data;
+    struct k25_params params;
+    params_at(problem, x, &params);
+    gsl_matrix_set_zero(J);
+    for (size_t j = 0; j < problem->free; j++) {
+        int id = problem->id[j];
+        double here = params.value[id];
+        for (size_t i = 0; i < problem->rows; i++) {
+            params.value[id] = here * exp(STEP);
+            double above = residual(problem, i, &params);
+            params.value[id] = here * exp(-STEP);
+            double below = residual(problem, i, &params);
+            gsl_matrix_set(J, i, j, (above - below) / (2 * STEP) * sqrt(problem->weight[i]));
+        }
+        params.value[id] = here;
+        gsl_matrix_set(J, problem->rows + j, j, 1 / problem->priors->spread[id]);
+    }
+    return GSL_SUCCESS;
+}
+
+/* Parameters that no observation moves with stay at their prior and out of the matrices. */
+static void find_free(struct problem *problem)
+{
+    struct k25_params params;
+    memcpy(params.value, problem->priors->centre, sizeof params.value);
+    problem->free = 0;
+    for (int id = 0; id < K25_PARAMS; id++) {
+        if (problem->priors->spread[id] <= 0)
+            continue;
+        bool moves = false;
+        for (size_t i = 0; i < problem->rows && !moves; i++) {
+            double here = residual(problem, i, &params);
+            params.value[id] = problem->priors->centre[id] * 1.01;
+            moves = residual(problem, i, &params) != here;
+            params.value[id] = problem->priors->centre[id];
+        }
+        if (moves)
+            problem->id[problem->free++] = id;
+    }
+}
+
+/* Returns the largest change of a weight. */
+static double reweight(struct problem *problem, const gsl_vector *x)
+{
+    struct k25_params params;
+    double change = 0;
+    params_at(problem, x, &params);
+    for (size_t i = 0; i < problem->rows; i++) {
+        double r = fabs(residual(problem, i, &params));
+        double weight = r <= HUBER ? 1 : HUBER / r;
+        change = fmax(change, fabs(weight - problem->weight[i]));
+        problem->weight[i] = weight;
+    }
+    return change;
+}
+
+static bool gsl_failed(int status, struct k25_error *error)
+{
+    /* No further progress is where a fit ends when the start was already the optimum. */
+    if (status == GSL_SUCCESS || status == GSL_ENOPROG || status == GSL_EMAXITER)
+        return false;
+    k25_fail(error, K25_RESOURCE, "the fit failed: %s", gsl_strerror(status));
+    return true;
+}
+
+static bool minimise(struct problem *problem, gsl_multifit_nlinear_workspace *workspace, gsl_vector *x,
+                     struct k25_fit *fit, struct k25_error *error)
+{
+    gsl_multifit_nlinear_fdf fdf = {
+        .f = residuals, .df = jacobian, .n = problem->rows + problem->free, .p = problem->free, .params = problem};
+    fit->iterations = 0;
+    for (int pass = 0; pass < REWEIGHTS; pass++) {
+        int info = 0;
+        int status = gsl_multifit_nlinear_init(x, &fdf, workspace);
+        if (status == GSL_SUCCESS)
+            status = gsl_multifit_nlinear_driver(200, 1e-8, 1e-10, 0, NULL, NULL, &info, workspace);
+        if (gsl_failed(status, error))
+            return false;
+        gsl_vector_memcpy(x, gsl_multifit_nlinear_position(workspace));
+        fit->iterations += (int)gsl_multifit_nlinear_niter(workspace);
+        if (reweight(problem, x) < SETTLED)
+            break;
+    }
+    return true;
+}
+
+/* Posterior of ln theta at the optimum: the inverse of J'J, whose lower rows are the priors. */
+static bool finish(struct problem *problem, gsl_multifit_nlinear_workspace *workspace, const gsl_vector *x,
+                   struct k25_fit *fit, struct k25_error *error)
+{
+    size_t n = problem->free;
+    params_at(problem, x, &fit->params);
+    fit->free = n;
+    memcpy(fit->id, problem->id, sizeof fit->id);
+    fit->chi2 = 0;
+    for (size_t i = 0; i < problem->rows; i++)
+        fit->chi2 += problem->weight[i] * pow(residual(problem, i, &fit->params), 2);
+    fit->covariance = calloc(n * n, sizeof *fit->covariance);
+    if (fit->covariance == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    gsl_matrix_view covariance = gsl_matrix_view_array(fit->covariance, n, n);
+    gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(workspace), 0, &covariance.matrix);
+    for (size_t j = 0; j < n; j++)
+        fit->log_sd[problem->id[j]] = sqrt(fit->covariance[j * n + j]);
+    return true;
+}
+
+static bool solve(struct problem *problem, struct k25_fit *fit, struct k25_error *error)
+{
+    find_free(problem);
+    memcpy(fit->params.value, problem->priors->centre, sizeof fit->params.value);
+    memcpy(fit->log_sd, problem->priors->spread, sizeof fit->log_sd);
+    if (problem->free == 0)
+        return true;
+
+    gsl_multifit_nlinear_parameters options = gsl_multifit_nlinear_default_parameters();
+    gsl_multifit_nlinear_workspace *workspace = gsl_multifit_nlinear_alloc(
+        gsl_multifit_nlinear_trust, &options, problem->rows + problem->free, problem->free);
+    gsl_vector *x = gsl_vector_alloc(problem->free);
+    bool ok = workspace != NULL && x != NULL;
+    if (!ok)
+        k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t j = 0; ok && j < problem->free; j++)
+        gsl_vector_set(x, j, log(problem->priors->centre[problem->id[j]]));
+    ok = ok && minimise(problem, workspace, x, fit, error) && finish(problem, workspace, x, fit, error);
+    if (x != NULL)
+        gsl_vector_free(x);
+    if (workspace != NULL)
+        gsl_multifit_nlinear_free(workspace);
+    return ok;
+}
+
+bool k25_fit_solve(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
+                   const bool *leave, struct k25_fit *fit, struct k25_error *error)
+{
+    memset(fit, 0, sizeof *fit);
+    struct problem problem = {.priors = priors, .observations = observations};
+    problem.row = calloc(count + 1, sizeof *problem.row);
+    problem.weight = calloc(count + 1, sizeof *problem.weight);
+    bool ok = problem.row != NULL && problem.weight != NULL;
+    if (!ok)
+        k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t i = 0; ok && i < count; i++) {
+        if (leave == NULL || !leave[i]) {
+            problem.weight[problem.rows] = 1;
+            problem.row[problem.rows++] = i;
+        }
+    }
+    /* GSL's own handler aborts the program; a library reports. */
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    ok = ok && solve(&problem, fit, error);
+    gsl_set_error_handler(handler);
+    free(problem.row);
+    free(problem.weight);
+    if (!ok)
+        k25_fit_free(fit);
+    return ok;
+}
+
+void k25_fit_free(struct k25_fit *fit)
+{
+    free(fit->covariance);
+    fit->covariance = NULL;
+}
+
+bool k25_fit_cross_validate(const struct k25_priors *priors, const struct k25_observation *observations,
+                            size_t count, const int *fold, int folds, double *held_out, struct k25_error *error)
+{
+    bool ok = true;
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+#pragma omp parallel for schedule(dynamic)
+    for (int k = 0; k < folds; k++) {
+        struct k25_fit fit;
+        struct k25_error failure;
+        bool *leave = calloc(count, sizeof *leave);
+        bool solved = leave != NULL;
+        for (size_t i = 0; solved && i < count; i++)
+            leave[i] = fold[i] == k;
+        if (!solved)
+            k25_fail(&failure, K25_RESOURCE, "out of memory");
+        solved = solved && k25_fit_solve(priors, observations, count, leave, &fit, &failure);
+        for (size_t i = 0; solved && i < count; i++) {
+            if (leave[i])
+                held_out[i] = observations[i].predict(observations[i].context, &fit.params);
+        }
+        if (solved) {
+            k25_fit_free(&fit);
+        } else {
+#pragma omp critical
+            {
+                if (error != NULL)
+                    *error = failure;
+                ok = false;
+            }
+        }
+        free(leave);
+    }
+    gsl_set_error_handler(handler);
+    return ok;
+}

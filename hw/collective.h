@@ -1,0 +1,40 @@
+/* What one collective costs: the transfer, and the wait for the last rank.
+ *
+ * AllReduce of m bytes per rank on n GPUs, h = path latency of a hop, V = 2(n-1)/n m the bytes through a link:
+ *
+ *   NCCL LL      norm_p( base + 2(n-1) (hop + h), V / (eta_ll B_ring (n/2)^-g) )
+ *   NCCL LL128   base + 2(n-1) (ll128_hop + h) + V / (eta B_ring share_n)
+ *   NCCL Simple  simple_base + 2(n-1) (simple_hop + h) + V / (eta B_ring share_n)
+ *   one-shot     base + (n-1) peer + 2 h_max + (n-1) m / (eta B_peer)
+ *                every rank signals its n-1 peers and reads them: a path for the flag, a path for the data
+ *
+ * A gather has n-1 hops and V = (n-1)/n of the gathered buffer. The LL form is empirical in p and g: half of an LL
+ * line is flags, so two GPUs reach at most half of the link, and more ranks reach less than the ring promises.
+ * Sources: NCCL src/graph/tuning.cc for the form; measured tables for the values (hw/params.yaml).
+ */
+#ifndef K25_HW_COLLECTIVE_H
+#define K25_HW_COLLECTIVE_H
+
+#include "hw/machine.h"
+#include "hw/params.h"
+
+enum k25_backend { K25_BACKEND_NCCL_LL, K25_BACKEND_NCCL_LL128, K25_BACKEND_NCCL_SIMPLE, K25_BACKEND_ONESHOT };
+extern const char *const k25_backend_names[]; /* NULL-terminated */
+
+/* s for one AllReduce of `bytes` per rank when all ranks start together. */
+double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k25_group *group,
+                          const struct k25_params *params);
+
+/* s for gathering `bytes` from each rank to every rank over the NCCL ring; also the price of a reduce-scatter that
+ * leaves `bytes` on each rank. LL up to nccl.ll_max, Simple beyond, counting the whole buffer. */
+double k25_allgather_time(double bytes, const struct k25_group *group, const struct k25_params *params);
+
+/* s that the mean rank waits for the last one after a compute segment of `segment` seconds:
+ *   d_n sqrt(sigma^2 + (rho segment)^2) + lag (n-1)/n
+ * d_n is the mean of the largest of n standard normals; a persistent lag is waited for by the n-1 others. */
+double k25_wait_time(int n, double segment, const struct k25_params *params);
+
+/* E[max of n standard normal variables], n from 1 to K25_MAX_GPUS: d_2 = 1/sqrt(pi), d_8 = 1.4236. */
+double k25_normal_max(int n);
+
+#endif

@@ -1,0 +1,192 @@
+#include "hw/kernel.h"
+
+#include <math.h>
+
+const char *const k25_kernel_class_names[] = {
+    "gemm_bf16", "gemm_fp8", "gemm_fp4", "gemm_int4", "bmm", "elementwise",
+    "moe_bf16",  "moe_fp8",  "moe_int4", "moe_fp4",   "mla", "gqa",         NULL,
+};
+const char *const k25_bound_names[] = {"floor", "memory", "compute", "latency", NULL};
+
+enum peak { PEAK_BF16, PEAK_FP8, PEAK_FP4 };
+
+/* The parameters of a class; NONE where the class has no such term. */
+enum { NONE = -1 };
+struct class_params {
+    int t0, batched, item, eta_mem, eta_mac, step;
+    enum peak peak;
+};
+
+static const struct class_params class_params[K25_KERNEL_CLASSES] = {
+    [K25_KERNEL_GEMM_BF16] = {K25_GEMM_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, K25_GEMM_K, PEAK_BF16},
+    [K25_KERNEL_GEMM_FP8] = {K25_FP8_T0, NONE, NONE, K25_FP8_MEM, K25_FP8_MAC, K25_FP8_K, PEAK_FP8},
+    [K25_KERNEL_GEMM_FP4] = {K25_FP4_T0, NONE, NONE, K25_FP4_MEM, K25_FP4_MAC, K25_FP4_K, PEAK_FP4},
+    [K25_KERNEL_GEMM_INT4] = {K25_INT4_T0, NONE, NONE, K25_INT4_MEM, K25_INT4_MAC, K25_INT4_K, PEAK_BF16},
+    [K25_KERNEL_BMM] = {K25_BMM_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, NONE, PEAK_BF16},
+    [K25_KERNEL_ELEMENTWISE] = {K25_ELEMENT_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, NONE, PEAK_BF16},
+    [K25_KERNEL_MOE_BF16] = {K25_MOE_BF16_T0, NONE, K25_MOE_EXPERT, K25_MOE_BF16_MEM, K25_MOE_BF16_MAC, K25_MOE_K,
+                             PEAK_BF16},
+    [K25_KERNEL_MOE_FP8] = {K25_MOE_FP8_T0, NONE, K25_MOE_EXPERT, K25_MOE_FP8_MEM, K25_MOE_FP8_MAC, K25_MOE_K,
+                            PEAK_FP8},
+    [K25_KERNEL_MOE_INT4] = {K25_MOE_INT4_T0, NONE, NONE, K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_K, PEAK_BF16},
+    [K25_KERNEL_MOE_FP4] = {K25_MOE_FP4_T0, NONE, K25_MOE_EXPERT, K25_MOE_FP4_MEM, K25_MOE_FP4_MAC, K25_MOE_K,
+                            PEAK_FP4},
+    [K25_KERNEL_MLA] = {K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC, K25_MLA_TOKEN,
+                        PEAK_BF16},
+    [K25_KERNEL_GQA] = {K25_GQA_T0, NONE, K25_GQA_TILE, K25_GQA_MEM, K25_GEMM_MAC, K25_GQA_TOKEN, PEAK_BF16},
+};
+
+/* flop/s; a GPU without tensor cores of a width computes in the next wider one. */
+static double peak_rate(enum peak peak, const struct k25_gpu *gpu)
+{
+    double tflops = gpu->peak_bf16_tflops;
+    if (peak != PEAK_BF16 && gpu->peak_fp8_tflops > 0)
+        tflops = gpu->peak_fp8_tflops;
+    if (peak == PEAK_FP4 && gpu->peak_fp4_tflops > 0)
+        tflops = gpu->peak_fp4_tflops;
+    return tflops * 1e12;
+}
+
+static double value_of(int id, const struct k25_params *params)
+{
+    return id == NONE ? 0 : params->value[id];
+}
+
+static int largest(const struct k25_kernel_cost *cost)
+{
+    const double terms[] = {cost->floor, cost->memory, cost->compute, cost->latency};
+    int bound = K25_BOUND_FLOOR;
+    for (int i = 1; i < 4; i++)
+        bound = terms[i] > terms[bound] ? i : bound;
+    return bound;
+}
+
+struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const struct k25_gpu *gpu,
+                                       const struct k25_params *params)
+{
+    const struct class_params *class = &class_params[call->class];
+    double scale = params->value[K25_KERNEL_SCALE], p = params->value[K25_P_NORM];
+    double rate = k25_gpu_bandwidth(gpu) * params->value[K25_BANDWIDTH] * params->value[class->eta_mem];
+
+    struct k25_kernel_cost cost;
+    cost.floor = scale * (call->launches * params->value[class->t0] + call->items * value_of(class->item, params) +
+                          (call->batched ? value_of(class->batched, params) : 0));
+    cost.compute = scale * call->flops / (params->value[class->eta_mac] * peak_rate(class->peak, gpu));
+    cost.latency = scale * call->serial * value_of(class->step, params);
+    cost.memory = scale * call->bytes / rate;
+    double joined = pow(pow(cost.memory, p) + pow(cost.compute, p) + pow(cost.latency, p), 1 / p);
+    double tail = scale * call->tail_bytes / rate;
+    cost.memory += tail;
+    cost.time = cost.floor + joined + tail;
+    cost.bound = largest(&cost);
+    return cost;
+}
+
+static double pad(double x, double to)
+{
+    return ceil(x / to) * to;
+}
+
+struct k25_kernel_call k25_gemm_call(int class, double m, double n, double k, double weight_bytes,
+                                     const struct k25_params *params)
+{
+    static const double TILE = 64, ACTIVATION = 2;
+    double half = params->value[K25_K_SPLIT];
+    return (struct k25_kernel_call){
+        .class = class,
+        .launches = 1,
+        .bytes = weight_bytes + ACTIVATION * m * (n + k),
+        .flops = 2 * pad(m, TILE) * pad(n, TILE) * k,
+        /* The loop over K is serial; split-K spreads it the more the longer it is. */
+        .serial = k * half / (k + half),
+    };
+}
+
+struct k25_kernel_call k25_bmm_call(double heads, double m, double n, double k, double weight_bytes)
+{
+    static const double TILE = 64, ACTIVATION = 2;
+    return (struct k25_kernel_call){
+        .class = K25_KERNEL_BMM,
+        .launches = 1,
+        .bytes = weight_bytes + ACTIVATION * heads * m * (n + k),
+        .flops = 2 * heads * pad(m, TILE) * n * k,
+    };
+}
+
+/* The row block of the grouped product. */
+static double moe_block(int class, const struct k25_moe_work *work)
+{
+    static const double marlin[] = {8, 16, 32, 48, 64};
+    if (class != K25_KERNEL_MOE_INT4)
+        return 16;
+    for (int i = 0; i < 5; i++) {
+        if (work->pairs / work->local / marlin[i] < 0.9)
+            return marlin[i];
+    }
+    return 64;
+}
+
+struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, const struct k25_params *params)
+{
+    double block = moe_block(class, work);
+    double distinct = fmin(work->distinct, work->pairs);
+    if (distinct <= 0)
+        return (struct k25_kernel_call){.class = class, .launches = 1, .items = work->local};
+    double blocks = distinct * ceil(work->pairs / distinct / block);
+    return (struct k25_kernel_call){
+        .class = class,
+        .launches = 1,
+        .items = work->local,
+        .bytes = work->expert_bytes * (distinct + params->value[K25_MOE_REREAD] * (blocks - distinct)),
+        .tail_bytes = work->routed * work->hidden * params->value[K25_MOE_ACTIVATION],
+        .flops = 2 * blocks * block * work->matrices * work->hidden * work->columns,
+        .serial = work->hidden + work->columns,
+    };
+}
+
+/* The smallest power of two that is not below x. */
+static double power_of_two(double x)
+{
+    return x <= 1 ? 1 : exp2(ceil(log2(x)));
+}
+
+struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const struct k25_params *params)
+{
+    static const double HEAD_BLOCK = 16;
+    double blocks = ceil(work->heads / HEAD_BLOCK);
+    double splits = work->splits > 0
+                        ? work->splits
+                        : fmin(power_of_two(floor(work->context / params->value[K25_MLA_SPLIT_TOKENS])), 2 * work->sms);
+    double waves = ceil(work->sequences * blocks * splits / work->sms);
+    double rows = work->sequences * work->rows;
+    return (struct k25_kernel_call){
+        .class = K25_KERNEL_MLA,
+        .launches = 1,
+        .batched = work->sequences > 1,
+        .items = work->sequences * blocks,
+        .bytes = work->sequences * blocks * work->context * work->cache_bytes,
+        .flops = 2 * rows * blocks * HEAD_BLOCK * work->context * (work->key_dim + work->value_dim),
+        .serial = waves * work->context / splits,
+    };
+}
+
+struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const struct k25_params *params)
+{
+    static const double HEAD_BLOCK = 16, BLOCKS_PER_SM = 2, HEAD_DIM = 128;
+    double blocks = ceil(work->heads / work->kv_heads / HEAD_BLOCK);
+    double tiles = work->sequences * work->kv_heads * blocks;
+    double slots = work->sms * BLOCKS_PER_SM;
+    double longest = ceil(work->context / params->value[K25_GQA_SPLIT_TOKENS]);
+    double splits = fmax(1, fmin(floor(slots / tiles), longest));
+    double waves = fmax(1, tiles * splits / slots);
+    double rows = work->sequences * work->rows;
+    return (struct k25_kernel_call){
+        .class = K25_KERNEL_GQA,
+        .launches = 1,
+        .batched = work->sequences > 1,
+        .items = tiles,
+        .bytes = work->sequences * work->context * work->cache_bytes,
+        .flops = 2 * rows * work->kv_heads * blocks * HEAD_BLOCK * work->context * (work->key_dim + work->value_dim),
+        .serial = waves * work->context / splits * work->key_dim / HEAD_DIM,
+    };
+}

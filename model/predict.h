@@ -1,0 +1,74 @@
+/* The prediction: what one decode step costs, operator by operator.
+ *
+ *     gpu_busy = sum of kernels + sum of collectives (transfer + wait), the mean over ranks
+ *     step     = gpu_busy + gaps between kernels + what the host adds
+ *
+ * A step runs from the first kernel of one step to the first kernel of the next.
+ */
+#ifndef K25_MODEL_PREDICT_H
+#define K25_MODEL_PREDICT_H
+
+#include "base/error.h"
+#include "hw/collective.h"
+#include "hw/machine.h"
+#include "hw/params.h"
+#include "model/arch.h"
+#include "model/memory.h"
+#include "model/plan.h"
+#include "model/step.h"
+#include "model/weights.h"
+
+/* Everything that is asked, by reference; `group` is k25_machine_group(machine, plan.tp). */
+struct k25_question {
+    const struct k25_architecture *architecture;
+    const struct k25_weights *weights;
+    const struct k25_machine *machine;
+    struct k25_group group;
+    struct k25_plan plan;
+};
+
+/* Of one operator, all its calls of a step together, in seconds on the mean rank. */
+struct k25_priced {
+    double time;
+    double transfer, wait; /* collectives: time = transfer + wait */
+    double floor;          /* kernels: the part that is launch floor */
+    int bound;             /* enum k25_bound (kernels) */
+    int backend;           /* enum k25_backend (collectives) */
+};
+
+struct k25_prediction {
+    struct k25_step step_work;
+    struct k25_priced op[K25_MAX_OPERATORS];
+    struct k25_memory memory;
+
+    double kernels;            /* s: everything on the GPU but collectives */
+    double allreduce;          /* s: AllReduces, transfer + wait */
+    double allreduce_transfer;
+    double allreduce_wait;
+    double other_collectives;  /* s: gathers, transfer + wait */
+    double gpu_busy;           /* s */
+    double allreduce_share;    /* allreduce / gpu_busy */
+    double gaps;               /* s between kernels */
+    double host;               /* s that the host adds to the step */
+    double step;               /* s */
+    double tokens_per_step;    /* accepted, of one sequence: 1 without speculation */
+    double tpot;               /* s: step / tokens_per_step */
+    double tok_s;              /* all sequences together */
+    double launches;           /* kernels a step, collectives with them */
+    double allreduces;         /* calls a step */
+};
+
+/* Builds a question; false when the plan does not suit architecture or machine (positions from `inputs`). */
+bool k25_question_make(const struct k25_architecture *architecture, const struct k25_weights *weights,
+                       const struct k25_machine *machine, const struct k25_plan *plan,
+                       const struct k25_inputs *inputs, struct k25_question *question, struct k25_error *error);
+
+void k25_predict(const struct k25_question *question, const struct k25_params *params,
+                 struct k25_prediction *prediction);
+
+/* The backend that the plan (or the cheaper price, for K25_AR_FASTEST) gives an AllReduce of `rows` tokens and
+ * `bytes` bytes per rank. */
+int k25_allreduce_choice(const struct k25_question *question, double rows, double bytes,
+                         const struct k25_params *params);
+
+#endif

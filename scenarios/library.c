@@ -1,0 +1,129 @@
+#include "scenarios/library.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+const char *const k25_shelf_names[] = {"architecture", "weights", "machine", "calibration", "scenario", NULL};
+
+static const char *const folders[K25_SHELVES] = {"model/zoo", "model/zoo", "hw/machines", "calib", "scenarios"};
+
+static bool is_path(const char *name)
+{
+    size_t length = strlen(name);
+    return strchr(name, '/') != NULL || (length > 5 && strcmp(name + length - 5, ".yaml") == 0);
+}
+
+static bool fits(int length, size_t size, struct k25_error *error)
+{
+    return (length >= 0 && (size_t)length < size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
+}
+
+/* A file of model/zoo is a quantisation scheme when its architecture's file stands beside it:
+ * kimi-k2.5.int4_g32.yaml and kimi-k2.5.yaml. The dots inside names forbid a simpler rule. */
+static bool is_weights(const struct k25_library *library, const char *stem)
+{
+    char path[1024];
+    const char *dot = strrchr(stem, '.');
+    if (dot == NULL)
+        return false;
+    int length = snprintf(path, sizeof path, "%s/model/zoo/%.*s.yaml", library->root, (int)(dot - stem), stem);
+    return length > 0 && (size_t)length < sizeof path && k25_file_exists(path);
+}
+
+static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)
+{
+    if (shelf == K25_SHELF_ARCHITECTURE)
+        return !is_weights(library, stem);
+    return shelf != K25_SHELF_WEIGHTS || is_weights(library, stem);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char **k25_library_list(const struct k25_library *library, enum k25_shelf shelf, size_t *count,
+                        struct k25_error *error)
+{
+    char folder[1024];
+    if (!fits(snprintf(folder, sizeof folder, "%s/%s", library->root, folders[shelf]), sizeof folder, error))
+        return NULL;
+    DIR *dir = opendir(folder);
+    char **names = calloc(1, sizeof *names);
+    if (dir == NULL || names == NULL) {
+        k25_fail(error, K25_RESOURCE, "%s: cannot be read", folder);
+        free(names);
+        if (dir != NULL)
+            closedir(dir);
+        return NULL;
+    }
+    *count = 0;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        char *stem = k25_copy(entry->d_name);
+        char *dot = stem == NULL ? NULL : strrchr(stem, '.');
+        bool yaml = dot != NULL && strcmp(dot, ".yaml") == 0;
+        if (yaml)
+            *dot = '\0';
+        char **more = yaml && on_shelf(library, shelf, stem) ? realloc(names, (*count + 2) * sizeof *names) : NULL;
+        if (more == NULL) {
+            free(stem);
+            continue;
+        }
+        names = more;
+        names[(*count)++] = stem;
+        names[*count] = NULL;
+    }
+    closedir(dir);
+    qsort(names, *count, sizeof *names, by_name);
+    return names;
+}
+
+void k25_library_free(char **names)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* "unknown machine 'x', did you mean 'y'?" */
+static bool not_found(const struct k25_library *library, enum k25_shelf shelf, const char *stem, const char *from,
+                      struct k25_error *error)
+{
+    char hint[160];
+    size_t count = 0;
+    char **names = k25_library_list(library, shelf, &count, NULL);
+    const char *const none[] = {NULL};
+    k25_did_you_mean(stem, names != NULL ? (const char *const *)names : none, hint, sizeof hint);
+    k25_library_free(names);
+    return k25_fail(error, K25_BAD_INPUT, "%s%sunknown %s '%s'%s; `k25sim list` shows what there is", from,
+                    from[0] != '\0' ? ": " : "", k25_shelf_names[shelf], stem, hint);
+}
+
+bool k25_library_find(const struct k25_library *library, enum k25_shelf shelf, const char *name,
+                      const char *architecture, const char *from, char *path, size_t size, struct k25_error *error)
+{
+    if (is_path(name))
+        return k25_path_beside(from, name, path, size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
+    char stem[256];
+    int length = shelf == K25_SHELF_WEIGHTS ? snprintf(stem, sizeof stem, "%s.%s", architecture, name)
+                                            : snprintf(stem, sizeof stem, "%s", name);
+    if (!fits(length, sizeof stem, error) ||
+        !fits(snprintf(path, size, "%s/%s/%s.yaml", library->root, folders[shelf], stem), size, error))
+        return false;
+    return (k25_file_exists(path) && on_shelf(library, shelf, stem)) || not_found(library, shelf, stem, from, error);
+}
+
+bool k25_library_params(const struct k25_library *library, char *path, size_t size)
+{
+    return fits(snprintf(path, size, "%s/hw/params.yaml", library->root), size, NULL);
+}
+
+bool k25_library_links(const struct k25_library *library, char *path, size_t size)
+{
+    return fits(snprintf(path, size, "%s/hw/links.yaml", library->root), size, NULL);
+}

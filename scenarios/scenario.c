@@ -1,0 +1,272 @@
+#include "scenarios/scenario.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/schema.h"
+#include "base/text.h"
+
+static const struct k25_field load_fields[] = {
+    {.key = "short_prompt", .type = K25_REAL, .offset = offsetof(struct k25_load, short_prompt), .fallback = "64",
+     .min = 1, .max = 1e6, .unit = "tokens", .doc = "prompt that a table of measurements calls context 0"},
+    {.key = "output_max", .type = K25_REAL, .offset = offsetof(struct k25_load, output_max), .fallback = "8192",
+     .min = 1, .max = 1e7, .unit = "tokens", .doc = "tokens after which a request of a load test ends"},
+    {.key = "cell_seconds", .type = K25_REAL, .offset = offsetof(struct k25_load, cell_seconds), .fallback = "0",
+     .min = 0, .max = 1e6, .unit = "s", .doc = "length of a measured cell that does not say; 0: unknown"},
+    {.key = NULL},
+};
+
+/* The lists of the file that are read by hand stand behind the members that tables fill. */
+struct file_record {
+    struct k25_scenario *scenario; /* unused by the tables */
+    const struct k25_yaml_node *plan, *assumptions;
+    char name[64], title[256];
+    char architecture[128], weights[128], machine[128], calibration[128];
+    struct k25_load load;
+};
+
+#define MEMBER(member) .offset = offsetof(struct file_record, member)
+#define TEXT(member) .type = K25_TEXT, MEMBER(member), .size = sizeof(((struct file_record *)0)->member)
+
+const struct k25_field k25_scenario_fields[] = {
+    {.key = "name", TEXT(name), .doc = "name of the scenario"},
+    {.key = "title", TEXT(title), .fallback = "", .doc = "one line for people"},
+    {.key = "architecture", TEXT(architecture), .doc = "name in model/zoo, or a path"},
+    {.key = "weights", TEXT(weights), .doc = "quantisation scheme of that architecture, or a path"},
+    {.key = "machine", TEXT(machine), .doc = "name in hw/machines, or a path"},
+    {.key = "calibration", TEXT(calibration), .fallback = "none",
+     .doc = "name in calib, or a path; none: every parameter keeps its prior"},
+    {.key = "load", .type = K25_MAP, MEMBER(load), .fallback = "{}", .fields = load_fields,
+     .doc = "how measured points relate to the step"},
+    {.key = "assumptions", .type = K25_NODE, MEMBER(assumptions), .fallback = "",
+     .doc = "list of sentences printed beside the answer"},
+    {.key = "plan", .type = K25_NODE, MEMBER(plan), .doc = "the plan"},
+    {.key = NULL},
+};
+
+/* The overrides, split at their first '=': key and value, and whether somebody took it. */
+struct override {
+    char key[256];
+    char value[512];
+    bool used;
+};
+
+struct overrides {
+    struct override *list;
+    size_t count;
+};
+
+static bool split_overrides(const char *const *set, size_t count, struct overrides *overrides,
+                            struct k25_error *error)
+{
+    overrides->list = calloc(count + 1, sizeof *overrides->list);
+    overrides->count = count;
+    if (overrides->list == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        const char *equals = strchr(set[i], '=');
+        struct override *o = &overrides->list[i];
+        if (equals == NULL || equals == set[i] || (size_t)(equals - set[i]) >= sizeof o->key ||
+            strlen(equals + 1) >= sizeof o->value)
+            return k25_fail(error, K25_BAD_INPUT, "--set %s: expected KEY=VALUE, as in plan.tp=4", set[i]);
+        memcpy(o->key, set[i], (size_t)(equals - set[i]));
+        snprintf(o->value, sizeof o->value, "%s", equals + 1);
+    }
+    return true;
+}
+
+/* The value of the last override of exactly `key`, `otherwise` when there is none. */
+static const char *overridden(struct overrides *overrides, const char *key, const char *otherwise)
+{
+    for (size_t i = 0; i < overrides->count; i++) {
+        if (strcmp(overrides->list[i].key, key) == 0) {
+            overrides->list[i].used = true;
+            otherwise = overrides->list[i].value;
+        }
+    }
+    return otherwise;
+}
+
+/* Applies the overrides below `prefix` to a record with a table. */
+static bool apply(struct overrides *overrides, const char *prefix, const struct k25_field *fields, void *record,
+                  struct k25_inputs *inputs, struct k25_error *error)
+{
+    size_t length = strlen(prefix);
+    for (size_t i = 0; i < overrides->count; i++) {
+        struct override *o = &overrides->list[i];
+        if (strncmp(o->key, prefix, length) != 0 || o->key[length] != '.')
+            continue;
+        o->used = true;
+        if (!k25_schema_set(fields, prefix, o->key + length + 1, o->value, record, inputs, error))
+            return false;
+    }
+    return true;
+}
+
+static bool apply_machine(struct overrides *overrides, const struct k25_link_defaults *links,
+                          struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error)
+{
+    for (size_t i = 0; i < overrides->count; i++) {
+        struct override *o = &overrides->list[i];
+        if (strncmp(o->key, "machine.", 8) != 0)
+            continue;
+        o->used = true;
+        if (!k25_machine_set(machine, o->key + 8, o->value, links, inputs, error))
+            return false;
+    }
+    return true;
+}
+
+static bool apply_parameters(struct overrides *overrides, struct k25_params *params, struct k25_inputs *inputs,
+                             struct k25_error *error)
+{
+    char hint[80];
+    for (size_t i = 0; i < overrides->count; i++) {
+        struct override *o = &overrides->list[i];
+        if (strncmp(o->key, "parameters.", 11) != 0)
+            continue;
+        o->used = true;
+        int id = k25_param_find(o->key + 11);
+        if (id < 0)
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: unknown parameter '%s'%s", o->key, o->value,
+                            o->key + 11, k25_did_you_mean(o->key + 11, k25_param_names, hint, sizeof hint));
+        double value;
+        if (!k25_parse_real(o->value, &value) || value < 0)
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: '%s' is not a number of at least 0", o->key, o->value,
+                            o->value);
+        params->value[id] = value * k25_param_info[id].scale;
+        struct k25_input input = {o->key, o->value, (char *)k25_param_info[id].unit, K25_FROM_OVERRIDE, "--set", 0, 0};
+        if (!k25_inputs_record(inputs, input, error))
+            return false;
+    }
+    return true;
+}
+
+static bool all_used(const struct overrides *overrides, struct k25_error *error)
+{
+    static const char *const heads[] = {"plan",    "machine",     "architecture", "weights",
+                                        "calibration", "parameters", "load",         NULL};
+    for (size_t i = 0; i < overrides->count; i++) {
+        const struct override *o = &overrides->list[i];
+        if (o->used)
+            continue;
+        char head[64], hint[80];
+        snprintf(head, sizeof head, "%.*s", (int)strcspn(o->key, "."), o->key);
+        return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: unknown key '%s'%s; keys start with plan, machine, "
+                        "architecture, weights, calibration, parameters or load", o->key, o->value, o->key,
+                        k25_did_you_mean(head, heads, hint, sizeof hint));
+    }
+    return true;
+}
+
+static bool load_assumptions(const struct k25_yaml_node *node, const char *file, struct k25_scenario *scenario,
+                             struct k25_error *error)
+{
+    if (node == NULL)
+        return true;
+    if (node->kind != K25_YAML_SEQUENCE || node->count > K25_MAX_ASSUMPTIONS)
+        return k25_fail_at(error, file, node->line, node->column, "assumptions: expected a list of at most %d sentences",
+                           K25_MAX_ASSUMPTIONS);
+    for (size_t i = 0; i < node->count; i++) {
+        const struct k25_yaml_node *entry = node->values[i];
+        if (entry->kind != K25_YAML_SCALAR || strlen(entry->text) >= sizeof scenario->assumption[0])
+            return k25_fail_at(error, file, entry->line, entry->column,
+                               "assumptions: expected a sentence of at most 255 bytes");
+        snprintf(scenario->assumption[i], sizeof scenario->assumption[i], "%s", entry->text);
+    }
+    scenario->assumptions = node->count;
+    return true;
+}
+
+/* The references, in the order in which they need one another. */
+static bool load_references(const struct k25_library *library, struct overrides *overrides,
+                            struct k25_scenario *s, struct k25_error *error)
+{
+    char path[1024];
+    struct k25_inputs *inputs = &s->inputs;
+    struct k25_link_defaults links;
+    const char *file = s->file;
+    if (!k25_library_params(library, path, sizeof path) || !k25_priors_load(path, &s->priors, inputs, error))
+        return false;
+    if (!k25_library_find(library, K25_SHELF_ARCHITECTURE, s->architecture_name, "", file, path, sizeof path, error) ||
+        !k25_architecture_load(path, &s->architecture, inputs, error) ||
+        !apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error))
+        return false;
+    if (!k25_library_find(library, K25_SHELF_WEIGHTS, s->weights_name, s->architecture.name, file, path, sizeof path,
+                          error) ||
+        !k25_weights_load(path, &s->weights, inputs, error) ||
+        !apply(overrides, "weights", k25_weights_fields, &s->weights, inputs, error))
+        return false;
+    if (!k25_library_links(library, path, sizeof path) || !k25_link_defaults_load(path, &links, NULL, error) ||
+        !k25_library_find(library, K25_SHELF_MACHINE, s->machine_name, "", file, path, sizeof path, error) ||
+        !k25_machine_load(path, &links, &s->machine, inputs, error) ||
+        !apply_machine(overrides, &links, &s->machine, inputs, error))
+        return false;
+    s->calibrated = strcmp(s->calibration_name, "none") != 0;
+    if (s->calibrated &&
+        (!k25_library_find(library, K25_SHELF_CALIBRATION, s->calibration_name, "", file, path, sizeof path, error) ||
+         !k25_calibration_load(path, &s->calibration, inputs, error)))
+        return false;
+    k25_params_resolve(&s->priors, s->calibrated ? &s->calibration : NULL, &s->params);
+    return apply_parameters(overrides, &s->params, inputs, error);
+}
+
+static void take_names(const struct file_record *record, struct overrides *overrides, struct k25_scenario *s)
+{
+    snprintf(s->name, sizeof s->name, "%s", record->name);
+    snprintf(s->title, sizeof s->title, "%s", record->title);
+    snprintf(s->architecture_name, sizeof s->architecture_name, "%s",
+             overridden(overrides, "architecture", record->architecture));
+    snprintf(s->weights_name, sizeof s->weights_name, "%s", overridden(overrides, "weights", record->weights));
+    snprintf(s->machine_name, sizeof s->machine_name, "%s", overridden(overrides, "machine", record->machine));
+    snprintf(s->calibration_name, sizeof s->calibration_name, "%s",
+             overridden(overrides, "calibration", record->calibration));
+    s->load = record->load;
+}
+
+static bool load(const struct k25_library *library, const char *name, struct overrides *overrides,
+                 struct k25_scenario *s, struct k25_error *error)
+{
+    if (!k25_library_find(library, K25_SHELF_SCENARIO, name, "", "", s->file, sizeof s->file, error))
+        return false;
+    struct k25_yaml *yaml = k25_yaml_read(s->file, error);
+    if (yaml == NULL)
+        return false;
+    struct file_record record;
+    bool ok = k25_schema_head(yaml, "scenario", error) &&
+              k25_schema_load(k25_scenario_fields, "", k25_yaml_root(yaml), s->file, &record, &s->inputs, error) &&
+              k25_schema_load(k25_plan_fields, "plan", record.plan, s->file, &s->plan, &s->inputs, error) &&
+              load_assumptions(record.assumptions, s->file, s, error);
+    k25_yaml_free(yaml);
+    if (!ok)
+        return false;
+    take_names(&record, overrides, s);
+    return apply(overrides, "load", load_fields, &s->load, &s->inputs, error) &&
+           apply(overrides, "plan", k25_plan_fields, &s->plan, &s->inputs, error) &&
+           load_references(library, overrides, s, error) && all_used(overrides, error);
+}
+
+bool k25_scenario_load(const struct k25_library *library, const char *name, const char *const *set, size_t count,
+                       struct k25_scenario *scenario, struct k25_error *error)
+{
+    struct overrides overrides = {0};
+    memset(scenario, 0, sizeof *scenario);
+    bool ok = split_overrides(set, count, &overrides, error) && load(library, name, &overrides, scenario, error);
+    free(overrides.list);
+    return ok;
+}
+
+void k25_scenario_free(struct k25_scenario *scenario)
+{
+    k25_calibration_free(&scenario->calibration);
+    k25_inputs_free(&scenario->inputs);
+}
+
+bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
+                           struct k25_error *error)
+{
+    return k25_question_make(&scenario->architecture, &scenario->weights, &scenario->machine, &scenario->plan,
+                             &scenario->inputs, question, error);
+}

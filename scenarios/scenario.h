@@ -1,0 +1,66 @@
+/* A scenario: one question, as references to an architecture, its weights, a machine and a calibration set, and a
+ * plan. Loading one resolves every reference and leaves plain structs.
+ */
+#ifndef K25_SCENARIOS_SCENARIO_H
+#define K25_SCENARIOS_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/inputs.h"
+#include "calib/calibration.h"
+#include "hw/machine.h"
+#include "hw/params.h"
+#include "model/arch.h"
+#include "model/plan.h"
+#include "model/predict.h"
+#include "model/weights.h"
+#include "scenarios/library.h"
+
+/* How a load test relates to the step that is priced (measured points, scenarios/suite.h). */
+struct k25_load {
+    double short_prompt; /* tokens of a prompt that a table calls "0" */
+    double output_max;   /* tokens after which a request ends */
+    double cell_seconds; /* how long a cell ran when the row does not say; 0: unknown */
+};
+
+#define K25_MAX_ASSUMPTIONS 16
+
+struct k25_scenario {
+    char file[512];
+    char name[64];
+    char title[256];
+    char architecture_name[128], weights_name[128], machine_name[128], calibration_name[128]; /* as written */
+
+    struct k25_architecture architecture;
+    struct k25_weights weights;
+    struct k25_machine machine;
+    struct k25_priors priors;
+    struct k25_calibration calibration;
+    bool calibrated; /* a calibration set was named */
+    struct k25_params params;
+    struct k25_plan plan;
+    struct k25_load load;
+    size_t assumptions;
+    char assumption[K25_MAX_ASSUMPTIONS][256]; /* what the author wants said beside the answer */
+    struct k25_inputs inputs;
+};
+
+extern const struct k25_field k25_scenario_fields[];
+
+/* Loads `name` (a path, or a name of the library). `set` is a list of `count` overrides "key=value", the key with its
+ * first part naming what it belongs to: plan.tp, machine.gpu.sms, architecture.hidden, weights, parameters.nccl.hop,
+ * load.output_max; `machine=NAME` and the like exchange a reference. Release with k25_scenario_free, also after a
+ * failure. */
+bool k25_scenario_load(const struct k25_library *library, const char *name, const char *const *set, size_t count,
+                       struct k25_scenario *scenario, struct k25_error *error);
+void k25_scenario_free(struct k25_scenario *scenario);
+
+bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
+                           struct k25_error *error);
+
+/* Loads whatever kind of file of ours `path` is and checks all of it; `kind` is set to what it says it is. */
+bool k25_check_file(const struct k25_library *library, const char *path, const char **kind, struct k25_error *error);
+
+#endif
