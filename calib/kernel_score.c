@@ -40,10 +40,12 @@ static struct span rows_of(const struct k25_kernel_table *table, int family)
     return span;
 }
 
-static void cold_line(const struct k25_kernel_table *table, struct span span, const struct k25_kernel_family *family,
-                      double dram, double *scratch, struct k25_kernel_score *score)
+static void cold_line(const struct k25_kernel_table *table, struct span span,
+                      const struct k25_kernel_family *family, double dram, double *scratch, struct k25_kernel_score *score)
 {
     size_t large = 0;
+    if (span.first == span.end || table->row[span.first].traffic == 0)
+        return;
     score->floor = INFINITY;
     for (size_t i = span.first; i < span.end; i++) {
         const struct k25_kernel_row *row = &table->row[i];
@@ -65,7 +67,8 @@ static void split(const struct k25_kernel_table *table, struct span span, struct
     for (size_t i = span.first; i < span.end; i++) {
         const struct k25_kernel_row *row = &table->row[i];
         double cold = score->floor + row->traffic / score->cold_rate;
-        bool warm = row->traffic > 0 && row->traffic < 2 * k25_gpu_l2(&table->gpu) && row->latency < WARM_SHARE * cold;
+        bool fits = row->traffic > 0 && row->traffic < 2 * k25_gpu_l2(&table->gpu);
+        bool warm = fits && row->latency < WARM_SHARE * cold;
         use[i] = warm ? K25_ROW_WARM : number++ % 2 == 0 ? K25_ROW_FITTED : K25_ROW_SCORED;
         score->warm += use[i] == K25_ROW_WARM;
         score->fitted += use[i] == K25_ROW_FITTED;

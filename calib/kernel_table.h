@@ -9,8 +9,9 @@
  *   attention    engine kernel dtype kv_dtype heads kv_heads head_dim window batch context
  *   collective   engine backend mode op dtype gpus bytes
  *
- * and latency_us in all of them. A row becomes an observation whose prediction calls hw/kernel.h or hw/collective.h and
- * nothing else. Rows that those cannot price are counted with the reason; a cell that is no number is an error.
+ * and latency_us in all of them. A row becomes an observation whose prediction calls hw/kernel.h or
+ * hw/collective.h and nothing else. Rows that those cannot price are counted with the reason; a cell that is no
+ * number is an error.
  *
  * Rows of one engine, kernel and data types are a family, with parameters of its own. Scoring one:
  *
@@ -85,7 +86,7 @@ struct k25_kernel_table {
     int families, groups;
 };
 
-/* The machine says on which GPU and over which links the table was measured. Collectives run on its first ranks. */
+/* The machine says on which GPU and over which links the table was measured; collectives run on its first ranks. */
 struct k25_kernel_table *k25_kernel_table_read(const char *path, const struct k25_machine *machine,
                                                struct k25_error *error);
 /* The same from text; `name` stands for the file in messages. */
@@ -100,8 +101,8 @@ enum k25_row_use { K25_ROW_WARM, K25_ROW_FITTED, K25_ROW_SCORED };
 
 struct k25_kernel_score {
     size_t warm, fitted, scored;
-    double floor, cold_rate;        /* s and bytes/s of the cold line */
-    double median, mean, p90, max;  /* |predicted - measured| / measured of the scored rows; 0 when there are none */
+    double floor, cold_rate;        /* s and bytes/s of the cold line; 0 for collectives */
+    double median, mean, p90, max;  /* |predicted - measured| / measured of the scored rows; 0: there are none */
     bool missed;                    /* median above the family's bar */
     size_t free;                    /* parameters fitted, their numbers in `id` */
     int id[K25_PARAMS];
@@ -119,9 +120,10 @@ struct k25_kernel_scores {
  *
  *     X < 2 L2   and   latency < 0.9 (floor + X / rate)
  *
- * with X its traffic, floor the family's fastest row, and rate the median (MLA: 90th percentile) of X / latency over the
- * rows with X >= 2 L2 and at most 64 rows of x; without any such row, what memory.bandwidth says. The rate of the DRAM
- * and kernel.scale stay at their prior: a table of one family cannot tell them from the family's own shares. */
+ * with X its traffic, floor the family's fastest row (18 us for MLA modules), and rate the median (MLA: 90th
+ * percentile) of X / latency over the rows with X >= 2 L2 and at most 64 rows of x (INT4 experts: balanced ones);
+ * without any such row, what memory.bandwidth says. The rate of the DRAM and kernel.scale stay at their prior: a
+ * table of one family cannot tell them from the family's own shares. */
 bool k25_kernel_table_score(const struct k25_kernel_table *table, const struct k25_priors *priors,
                             struct k25_kernel_scores *scores, struct k25_error *error);
 void k25_kernel_scores_free(struct k25_kernel_scores *scores);

@@ -29,38 +29,45 @@ const struct k25_table_dtype *k25_table_dtype(const char *name)
 
 double k25_mla_module_weights(double heads, double weight_bytes)
 {
-    double projections = (Q_LORA + LATENT + ROPE) * HIDDEN + heads * (NOPE + ROPE) * Q_LORA + heads * VALUE * HIDDEN;
+    double projections =
+        (Q_LORA + LATENT + ROPE) * HIDDEN + heads * (NOPE + ROPE) * Q_LORA + heads * VALUE * HIDDEN;
     return projections * weight_bytes + heads * (NOPE + VALUE) * LATENT * 2;
 }
 
 struct k25_expert_load k25_balanced_load(int tokens, int experts, int topk, int ep)
 {
     double pairs = (double)tokens * topk / ep;
-    return (struct k25_expert_load){pairs, fmin((double)experts / ep, ceil(pairs))};
+    return (struct k25_expert_load){pairs, fmin((double)experts / ep, ceil(pairs)), 0};
 }
 
-struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int ep, double alpha)
+struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int ep, double alpha,
+                                          double block)
 {
     double total = (double)tokens * topk, power = 1 - alpha;
     double low = total > experts ? 1 : 0.01, high = total > experts ? 0.8 * tokens : 2;
     double a = pow(low, power), b = pow(high, power);
 
-    /* Two passes instead of a list: the sum first, then the loads, made whole by rounding their running sum. */
-    double sum = 0, kept = 0, running = 0, before = 0;
-    for (int i = 0; i < experts; i++)
-        sum += pow((b - a) * (1 - (i + 0.5) / experts) + a, 1 / power);
-    for (int i = 0; i < experts; i++)
-        kept += fmin(pow((b - a) * (1 - (i + 0.5) / experts) + a, 1 / power) / sum * total, tokens);
-
-    struct k25_expert_load load = {0, 0};
+    double pairs[K25_TABLE_EXPERTS], sum = 0, capped = 0, running = 0, before = 0;
     for (int i = 0; i < experts; i++) {
-        running += fmin(pow((b - a) * (1 - (i + 0.5) / experts) + a, 1 / power) / sum * total, tokens);
-        double upto = rint(running * total / kept);
-        if (i % ep == 0 && upto > before) {
-            load.pairs += upto - before;
+        pairs[i] = pow((b - a) * (1 - (i + 0.5) / experts) + a, 1 / power);
+        sum += pairs[i];
+    }
+    for (int i = 0; i < experts; i++) {
+        pairs[i] = fmin(pairs[i] / sum * total, tokens);
+        capped += pairs[i];
+    }
+
+    /* Whole loads that keep the total: differences of the rounded running sum. */
+    struct k25_expert_load load = {0, 0, 0};
+    for (int i = 0; i < experts; i++) {
+        running += pairs[i];
+        double rounded = rint(running * total / capped);
+        if (i % ep == 0 && rounded > before) {
+            load.pairs += rounded - before;
             load.distinct += 1;
+            load.blocks += ceil((rounded - before) / block);
         }
-        before = upto;
+        before = rounded;
     }
     return load;
 }
@@ -79,6 +86,12 @@ static double bmm_time(double heads, double m, double n, double k, double bytes,
                        const struct k25_params *params)
 {
     return call_time(k25_bmm_call(heads, m, n, k, bytes), gpu, params);
+}
+
+static double small_time(double launches, double bytes, const struct k25_gpu *gpu, const struct k25_params *params)
+{
+    struct k25_kernel_call call = {.class = K25_KERNEL_ELEMENTWISE, .launches = launches, .bytes = bytes};
+    return launches == 0 ? 0 : call_time(call, gpu, params);
 }
 
 /* One attention block as TRITON_MLA runs it: the down-projection, q_b, absorption of kv_b before and after the
@@ -100,9 +113,7 @@ static double module_time(const struct k25_kernel_work *w, const struct k25_para
     time += bmm_time(h, tokens, VALUE, LATENT, h * LATENT * VALUE * 2, w->gpu, params);
 
     double elements = 2 * 2 * Q_LORA + 2 * 2 * (h * ROPE + LATENT + ROPE) + 2 * h * VALUE;
-    struct k25_kernel_call small = {
-        .class = K25_KERNEL_ELEMENTWISE, .launches = 5, .bytes = tokens * elements * ACTIVATION};
-    return time + call_time(small, w->gpu, params);
+    return time + small_time(5, tokens * elements * ACTIVATION, w->gpu, params);
 }
 
 static double allreduce_time(double bytes, const struct k25_group *group, const struct k25_params *params)
@@ -117,7 +128,9 @@ double k25_kernel_work_time(const void *work, const struct k25_params *params)
     const struct k25_kernel_work *w = work;
     switch (w->kind) {
     case K25_WORK_GEMM: return gemm_time(&w->gemm, w->gpu, params);
-    case K25_WORK_MOE: return call_time(k25_moe_call(w->moe.class, &w->moe.work, params), w->gpu, params);
+    case K25_WORK_MOE:
+        return call_time(k25_moe_call(w->moe.class, &w->moe.work, params), w->gpu, params) +
+               small_time(w->moe.small, 0, w->gpu, params);
     case K25_WORK_MLA: return call_time(k25_mla_call(&w->mla.attention, params), w->gpu, params);
     case K25_WORK_MLA_MODULE: return module_time(w, params);
     case K25_WORK_BMM:

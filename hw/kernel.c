@@ -61,6 +61,15 @@ static int largest(const struct k25_kernel_cost *cost)
     return bound;
 }
 
+/* (a^p + b^p + c^p)^(1/p). A fit asks millions of times, and p is 4 unless somebody says otherwise. */
+static double norm(double p, double a, double b, double c)
+{
+    if (p != 4)
+        return pow(pow(a, p) + pow(b, p) + pow(c, p), 1 / p);
+    double aa = a * a, bb = b * b, cc = c * c;
+    return sqrt(sqrt(aa * aa + bb * bb + cc * cc));
+}
+
 struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const struct k25_gpu *gpu,
                                        const struct k25_params *params)
 {
@@ -74,7 +83,7 @@ struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const
     cost.compute = scale * call->flops / (params->value[class->eta_mac] * peak_rate(class->peak, gpu));
     cost.latency = scale * call->serial * value_of(class->step, params);
     cost.memory = scale * call->bytes / rate;
-    double joined = pow(pow(cost.memory, p) + pow(cost.compute, p) + pow(cost.latency, p), 1 / p);
+    double joined = norm(p, cost.memory, cost.compute, cost.latency);
     double tail = scale * call->tail_bytes / rate;
     cost.memory += tail;
     cost.time = cost.floor + joined + tail;
@@ -91,14 +100,15 @@ struct k25_kernel_call k25_gemm_call(int class, double m, double n, double k, do
                                      const struct k25_params *params)
 {
     static const double TILE = 64, ACTIVATION = 2;
+    /* cuBLAS and Marlin split K over thread blocks, the more the longer it is; CUTLASS FP8 and FP4 do not. */
+    bool splits = class == K25_KERNEL_GEMM_BF16 || class == K25_KERNEL_GEMM_INT4;
     double half = params->value[K25_K_SPLIT];
     return (struct k25_kernel_call){
         .class = class,
         .launches = 1,
         .bytes = weight_bytes + ACTIVATION * m * (n + k),
         .flops = 2 * pad(m, TILE) * pad(n, TILE) * k,
-        /* The loop over K is serial; split-K spreads it the more the longer it is. */
-        .serial = k * half / (k + half),
+        .serial = splits ? k * half / (k + half) : k,
     };
 }
 
@@ -113,14 +123,13 @@ struct k25_kernel_call k25_bmm_call(double heads, double m, double n, double k, 
     };
 }
 
-/* The row block of the grouped product. */
-static double moe_block(int class, const struct k25_moe_work *work)
+double k25_moe_block(int class, double routed, double local)
 {
     static const double marlin[] = {8, 16, 32, 48, 64};
     if (class != K25_KERNEL_MOE_INT4)
         return 16;
     for (int i = 0; i < 5; i++) {
-        if (work->pairs / work->local / marlin[i] < 0.9)
+        if (routed / local / marlin[i] < 0.9)
             return marlin[i];
     }
     return 64;
@@ -128,11 +137,11 @@ static double moe_block(int class, const struct k25_moe_work *work)
 
 struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, const struct k25_params *params)
 {
-    double block = moe_block(class, work);
+    double block = k25_moe_block(class, work->routed, work->local);
     double distinct = fmin(work->distinct, work->pairs);
     if (distinct <= 0)
         return (struct k25_kernel_call){.class = class, .launches = 1, .items = work->local};
-    double blocks = distinct * ceil(work->pairs / distinct / block);
+    double blocks = work->blocks > 0 ? work->blocks : distinct * ceil(work->pairs / distinct / block);
     return (struct k25_kernel_call){
         .class = class,
         .launches = 1,
@@ -177,13 +186,12 @@ struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const
     double tiles = work->sequences * work->kv_heads * blocks;
     double slots = work->sms * BLOCKS_PER_SM;
     double longest = ceil(work->context / params->value[K25_GQA_SPLIT_TOKENS]);
-    double splits = fmax(1, fmin(floor(slots / tiles), longest));
+    double splits = work->splits > 0 ? work->splits : fmax(1, fmin(floor(slots / tiles), longest));
     double waves = fmax(1, tiles * splits / slots);
     double rows = work->sequences * work->rows;
     return (struct k25_kernel_call){
         .class = K25_KERNEL_GQA,
         .launches = 1,
-        .batched = work->sequences > 1,
         .items = tiles,
         .bytes = work->sequences * work->context * work->cache_bytes,
         .flops = 2 * rows * work->kv_heads * blocks * HEAD_BLOCK * work->context * (work->key_dim + work->value_dim),

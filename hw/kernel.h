@@ -79,9 +79,13 @@ struct k25_moe_work {
     double matrices;     /* 3: gate, up, down; 2 for an expert without a gate */
     double expert_bytes; /* weights of one expert on this rank */
     double routed;       /* tokens x top-k of the whole layer: activations moved on every rank */
+    double blocks;       /* of rows, over all experts, where loads are known; 0: each expert has the mean load */
 };
-/* `class` is one of K25_KERNEL_MOE_*. Rows of an expert are padded to the block that vLLM picks: the first of 8, 16,
- * 32, 48, 64 with pairs / local / block < 0.9 (vllm fused_marlin_moe); other classes pad to 16. */
+/* Rows of an expert are padded to a block. INT4 takes the first of 8, 16, 32, 48, 64 with
+ * routed / local / block < 0.9 (vllm fused_marlin_moe, which counts the pairs of other ranks too), other classes 16. */
+double k25_moe_block(int class, double routed, double local);
+
+/* `class` is one of K25_KERNEL_MOE_*. */
 struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, const struct k25_params *params);
 
 /* Decode attention over a cache, one step of `sequences` sequences with `rows` query rows each. */
@@ -92,7 +96,7 @@ struct k25_attention_work {
     double kv_heads;    /* key-value heads on this rank (grouped-query only) */
     double key_dim, value_dim; /* elements a head multiplies; MLA: latent + rope, latent */
     double cache_bytes; /* of one token of one sequence on this rank, one layer */
-    double splits;      /* of the context; 0: the kernel's own rule by context */
+    double splits;      /* of the context; 0: the kernel's own rule */
     double sms;
 };
 /* MLA, Triton-style: blocks of 16 heads, each walking `splits` parts of the context as thread blocks, one an SM; every

@@ -121,8 +121,8 @@ bool k25_hf_import(const char *path, const char *quant_path, const char *name,
 {
     struct k25_yaml *yaml = k25_yaml_read(path, error);
     struct k25_yaml *quant = yaml && quant_path ? k25_yaml_read(quant_path, error) : NULL;
-    bool done = yaml && (quant || !quant_path) &&
-                k25_hf_import_parsed(yaml, quant, name, architecture, weights, error);
+    bool done =
+        yaml && (quant || !quant_path) && k25_hf_import_parsed(yaml, quant, name, architecture, weights, error);
     k25_yaml_free(quant);
     k25_yaml_free(yaml);
     return done;

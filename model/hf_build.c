@@ -250,9 +250,10 @@ static bool build_experts(const struct k25_hf_config *c, struct k25_architecture
         return false;
     /* MiniMax-M2 and gpt-oss have no dense layers, and their intermediate_size is the expert's. */
     m->intermediate = c->moe_intermediate_size > 0 ? c->moe_intermediate_size : c->intermediate_size;
-    if (m->experts_per_token < 1 || m->intermediate < 1)
-        return k25_hf_fail(c, "num_hidden_layers", error,
-                           "the layers with experts need 'num_experts_per_tok' and 'moe_intermediate_size'");
+    if (m->experts < 1 || m->experts_per_token < 1 || m->intermediate < 1)
+        return k25_hf_fail(c, "n_routed_experts", error,
+                           "%d experts of width %d, %d a token: a layer with experts needs all three above 0",
+                           m->experts, m->intermediate, m->experts_per_token);
     if (m->experts_per_token > m->experts)
         return k25_hf_fail(c, "num_experts_per_tok", error, "a token cannot go to %d of %d experts",
                            m->experts_per_token, m->experts);

@@ -184,7 +184,8 @@ static bool read_ffn_kinds(struct k25_hf_config *c, struct k25_error *error)
          every > K25_HF_LAYERS))
         return k25_hf_fail(c, "moe_layer_freq", error, "expected a list or a number from 1");
     if (c->decoder_sparse_step < 1) return k25_hf_fail(c, "decoder_sparse_step", error, "expected at least 1");
-    for (int i = 0; i < c->num_hidden_layers; i++)
+    bool experts = c->n_routed_experts > 0 || c->num_experts > 0 || c->num_local_experts > 0;
+    for (int i = 0; experts && i < c->num_hidden_layers; i++)
         if (i >= c->first_k_dense_replace && i % every == 0 && (i + 1) % c->decoder_sparse_step == 0)
             c->layer[i].ffn = K25_MOE;
     /* A list says it layer by layer and wins. */

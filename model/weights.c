@@ -114,7 +114,8 @@ bool k25_weights_check(const struct k25_weights *weights, const struct k25_input
     return true;
 }
 
-/* A class that the file does not name is BF16. The range of `bits` starts at 4, so 0 says that it was not named. */
+/* A class that the file does not name is BF16. The range of `bits` starts at 4, so 0 says that it was not named.
+ */
 static bool fill_defaults(struct k25_weights *weights)
 {
     for (int i = 0; i < K25_TENSORS; i++)

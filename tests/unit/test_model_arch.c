@@ -124,24 +124,23 @@ static void mistakes_have_a_position(void **state)
     } cases[] = {
         {"hidden: 64", "hiden: 64", "a.yaml:5:1: unknown key 'hiden' in architecture, did you mean 'hidden'?"},
         {"vocabulary: 100\n", "", "a.yaml:1:1: missing key 'vocabulary' in architecture"},
-        {"hidden: 64", "hidden: 0",
-         "a.yaml:5:9: architecture.hidden: 0 is out of range, expected 1 to 10000000"},
+        {"hidden: 64", "hidden: 0", "a.yaml:5:9: architecture.hidden: 0 is out of range, expected 1 to 10000000"},
         {"attention: gqa, ffn: dense", "attention: gqaa, ffn: dense",
-         "a.yaml:9:26: architecture.layers[0].attention: unknown value 'gqaa', expected one of mla, gqa, "
+         "a.yaml:9:27: architecture.layers[0].attention: unknown value 'gqaa', expected one of mla, gqa, "
          "gated_delta, did you mean 'gqa'?"},
         {"window: 128", "windw: 128",
-         "a.yaml:10:40: unknown key 'windw' in architecture.layers[1], did you mean 'window'?"},
+         "a.yaml:10:42: unknown key 'windw' in architecture.layers[1], did you mean 'window'?"},
         {"moe: {experts: 4, experts_per_token: 2, intermediate: 32}\n", "",
-         "a.yaml:10:35: architecture.layers[1].ffn: these layers need a section 'moe', and there is none"},
+         "a.yaml:10:37: architecture.layers[1].ffn: these layers need a section 'moe', and there is none"},
         {"attention: gqa, ffn: dense", "attention: mla, ffn: dense",
-         "a.yaml:9:26: architecture.layers[0].attention: these layers need a section 'mla', and there is none"},
+         "a.yaml:9:27: architecture.layers[0].attention: these layers need a section 'mla', and there is none"},
         {"window: 128", "indexer: true",
-         "a.yaml:10:49: architecture.layers[1].indexer: these layers need a section 'indexer', and there is none"},
+         "a.yaml:10:51: architecture.layers[1].indexer: these layers need a section 'indexer', and there is none"},
         {"window: 128}", "indexer: true}\nindexer: {heads: 1, dim: 2, topk: 3}",
-         "a.yaml:10:49: architecture.layers[1].indexer: an indexer works on mla attention, not on gqa"},
+         "a.yaml:10:51: architecture.layers[1].indexer: an indexer works on mla attention, not on gqa"},
         {"ffn: dense", "ffn: moe",
          "a.yaml:12:23: architecture.dense.intermediate: no entry of 'layers' uses the section 'dense'"},
-        {"kv_heads: 2", "kv_heads: 3", "a.yaml:11:28: architecture.gqa.kv_heads: 3 does not divide 8 heads"},
+        {"kv_heads: 2", "kv_heads: 3", "a.yaml:11:27: architecture.gqa.kv_heads: 3 does not divide 8 heads"},
         {"experts_per_token: 2", "experts_per_token: 5",
          "a.yaml:13:38: architecture.moe.experts_per_token: a token cannot go to 5 of 4 experts"},
         {"intermediate: 32}", "intermediate: 32, shared_experts: 1}",
@@ -171,8 +170,9 @@ static void mistakes_have_a_position(void **state)
 static void layers_must_be_a_short_list(void **state)
 {
     (void)state;
-    static const char head[] = "k25sim: architecture\nversion: 1\nname: a\nsource: b\nhidden: 1\nvocabulary: 1\n"
-                               "max_context: 1\ndense: {intermediate: 1}\ngqa: {heads: 1, kv_heads: 1, head_dim: 1}\n";
+    static const char head[] =
+        "k25sim: architecture\nversion: 1\nname: a\nsource: b\nhidden: 1\nvocabulary: 1\n"
+        "max_context: 1\ndense: {intermediate: 1}\ngqa: {heads: 1, kv_heads: 1, head_dim: 1}\n";
     static const struct {
         const char *layers, *message;
     } cases[] = {
@@ -221,10 +221,10 @@ static void a_missing_file_is_a_resource(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kimi_loads_with_every_value),  cmocka_unit_test(printing_loses_nothing),
+        cmocka_unit_test(kimi_loads_with_every_value),    cmocka_unit_test(printing_loses_nothing),
         cmocka_unit_test(awkward_texts_survive_printing), cmocka_unit_test(what_has_no_physics_is_named),
-        cmocka_unit_test(mistakes_have_a_position),     cmocka_unit_test(layers_must_be_a_short_list),
-        cmocka_unit_test(overrides_are_checked_again),  cmocka_unit_test(a_missing_file_is_a_resource),
+        cmocka_unit_test(mistakes_have_a_position),       cmocka_unit_test(layers_must_be_a_short_list),
+        cmocka_unit_test(overrides_are_checked_again),    cmocka_unit_test(a_missing_file_is_a_resource),
     };
     return cmocka_run_group_tests(tests, enter_folder, NULL);
 }

@@ -27,11 +27,11 @@ static void kimi_by_hand(void **state)
     /* q_a 7168 x 1536 = 11,010,048; q_b 1536 x 64 x 192 = 18,874,368; kv_a 7168 x 576 = 4,128,768;
      * kv_b 512 x 64 x 256 = 8,388,608; o 8192 x 7168 = 58,720,256: 101,122,048 a layer, 61 of them */
     assert_true(n[K25_T_ATTENTION] == 61 * 101122048.0);
-    assert_true(n[K25_T_DENSE_FFN] == 396361728.0);            /* 3 x 7168 x 18432 */
-    assert_true(n[K25_T_ROUTER] == 165150720.0);               /* 60 x 7168 x 384 */
-    assert_true(n[K25_T_ROUTED_EXPERTS] == 1014686023680.0);   /* 60 x 384 x 44,040,192 */
-    assert_true(n[K25_T_SHARED_EXPERTS] == 2642411520.0);      /* 60 x 44,040,192 */
-    assert_true(n[K25_T_NORM] == 1029632.0); /* 61 x (2 x 7168 + 1536 + 512) + 60 x 384 + 7168 */
+    assert_true(n[K25_T_DENSE_FFN] == 396361728.0);          /* 3 x 7168 x 18432 */
+    assert_true(n[K25_T_ROUTER] == 165150720.0);             /* 60 x 7168 x 384 */
+    assert_true(n[K25_T_ROUTED_EXPERTS] == 1014686023680.0); /* 60 x 384 x 44,040,192 */
+    assert_true(n[K25_T_SHARED_EXPERTS] == 2642411520.0);    /* 60 x 44,040,192 */
+    assert_true(n[K25_T_NORM] == 1029632.0);                 /* 61 x (2 x 7168 + 1536 + 512) + 60 x 384 + 7168 */
     assert_true(n[K25_T_MTP] == 0 && n[K25_T_INDEXER] == 0 && n[K25_T_LINEAR_ATTENTION] == 0);
     double total = 0;
     for (int i = 0; i < K25_TENSORS; i++) total += n[i];
@@ -51,8 +51,8 @@ static void llama_by_hand(void **state)
     load("llama-3.1-70b", "bf16", &a, &w);
     k25_count_parameters(&a, n);
     for (int i = 0; i < K25_TENSORS; i++) total += n[i];
-    /* a layer: q and o 8192^2 each, k and v 8192 x 1024 each, 3 x 8192 x 28672, two norms = 855,654,400; 80 of them,
-     * twice 128256 x 8192, the last norm. The model card says 70.6 B; safetensors say 70,553,706,496. */
+    /* a layer: q and o 8192^2 each, k and v 8192 x 1024 each, 3 x 8192 x 28672, two norms = 855,654,400; 80 of
+     * them, twice 128256 x 8192, the last norm. The model card says 70.6 B; safetensors say 70,553,706,496. */
     assert_true(total == 70553706496.0);
     assert_true(k25_checkpoint_bytes(&a, &w) == 2 * 70553706496.0);
 }
@@ -66,9 +66,8 @@ static void published_totals(void **state)
         const char *name;
         double total, active, tolerance;
     } cases[] = {
-        {"kimi-k2.5", 1026.4, 31.7, 0.002},         {"deepseek-v3", 671, 37, 0.02},
-        {"glm-5", 744, 41, 0.01},                   {"glm-5.1", 744, 41, 0.01},
-        {"minimax-m2.5", 229, 10, 0.05},            {"qwen3-235b-a22b", 235, 22, 0.03},
+        {"kimi-k2.5", 1026.4, 31.7, 0.002},   {"deepseek-v3", 671, 37, 0.02},  {"glm-5", 744, 41, 0.01},
+        {"glm-5.1", 744, 41, 0.01},           {"minimax-m2.5", 229, 10, 0.05}, {"qwen3-235b-a22b", 235, 22, 0.03},
         {"qwen3.5-397b-a17b", 397, 17, 0.05},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -82,7 +81,8 @@ static void published_totals(void **state)
     }
 }
 
-/* DeepSeek says 11.5 B of unique parameters in the MTP module: 1 layer of experts, attention, and the projection. */
+/* DeepSeek says 11.5 B of unique parameters in the MTP module: 1 layer of experts, attention, and the projection.
+ */
 static void deepseek_mtp(void **state)
 {
     (void)state;
@@ -100,14 +100,25 @@ static void linear_attention_by_hand(void **state)
 {
     (void)state;
     struct k25_architecture a = {
-        .hidden = 8, .vocabulary = 10, .tied_embeddings = true, .layer_groups = 2,
+        .hidden = 8,
+        .vocabulary = 10,
+        .tied_embeddings = true,
+        .layer_groups = 2,
         .layers = {{.count = 1, .attention = K25_GATED_DELTA, .ffn = K25_MOE},
                    {.count = 1, .attention = K25_GQA, .ffn = K25_MOE}},
-        .gqa = {.heads = 4, .kv_heads = 2, .head_dim = 2, .qk_norm = K25_QK_NORM_FULL, .bias = true,
+        .gqa = {.heads = 4,
+                .kv_heads = 2,
+                .head_dim = 2,
+                .qk_norm = K25_QK_NORM_FULL,
+                .bias = true,
                 .output_gate = true},
         .linear = {.value_heads = 4, .key_heads = 2, .value_dim = 3, .key_dim = 5, .conv_kernel = 4},
-        .moe = {.experts = 3, .experts_per_token = 1, .intermediate = 7, .shared_experts = 1,
-                .shared_intermediate = 6, .shared_gate = true},
+        .moe = {.experts = 3,
+                .experts_per_token = 1,
+                .intermediate = 7,
+                .shared_experts = 1,
+                .shared_intermediate = 6,
+                .shared_gate = true},
         .mtp_layers = 1,
     };
     double n[K25_TENSORS];
@@ -195,7 +206,8 @@ static void mistakes_have_a_position(void **state)
         {"attention:", "atention:",
          "w.yaml:6:3: unknown key 'atention' in weights.tensors, did you mean 'attention'?"},
         {"format: fp8", "format: fp9",
-         "w.yaml:6:23: weights.tensors.attention.format: unknown value 'fp9', expected one of bf16, fp8, int4, nvfp4, "
+         "w.yaml:6:23: weights.tensors.attention.format: unknown value 'fp9', expected one of bf16, fp8, int4, "
+         "nvfp4, "
          "mxfp4, fp32, did you mean 'fp8'?"},
         {"bits: 8,", "bits: 16,", "w.yaml:6:34: weights.tensors.attention.bits: fp8 has 8 bits a weight, not 16"},
         {", scale_bits: 32", "",
@@ -227,7 +239,8 @@ static void unnamed_classes_are_bf16(void **state)
         assert_int_equal(w.format[i].kind, K25_BF16);
         assert_true(w.format[i].bits == 16 && w.format[i].group == 0);
     }
-    assert_true(k25_schema_set(k25_weights_fields, "weights", "tensors.lm_head.format", "fp8", &w, &inputs, &error));
+    assert_true(
+        k25_schema_set(k25_weights_fields, "weights", "tensors.lm_head.format", "fp8", &w, &inputs, &error));
     assert_false(k25_weights_check(&w, &inputs, &error)); /* bits are still 16, and nobody said so */
     assert_string_equal(error.message, "weights.tensors.lm_head.bits: fp8 has 8 bits a weight, not 16");
     k25_inputs_free(&inputs);
