@@ -233,3 +233,41 @@ void k25_params_resolve(const struct k25_priors *priors, const struct k25_calibr
     for (int id = 0; id < K25_PARAMS; id++)
         params->value[id] = calibration != NULL && calibration->set[id] ? calibration->value[id] : priors->centre[id];
 }
+
+/* Where a parameter stands in the set's covariance, -1 when it does not. */
+static int covariance_row(const struct k25_calibration *calibration, int id)
+{
+    for (size_t i = 0; calibration != NULL && i < calibration->covariances; i++) {
+        if (calibration->covaries[i] == id)
+            return (int)i;
+    }
+    return -1;
+}
+
+void k25_uncertainty_resolve(const struct k25_priors *priors, const struct k25_calibration *calibration,
+                             struct k25_uncertainty *u)
+{
+    int row[K25_PARAMS];
+    double sd[K25_PARAMS];
+    u->count = 0;
+    u->noise = calibration != NULL ? calibration->noise : 0;
+    for (int id = 0; id < K25_PARAMS; id++) {
+        bool set = calibration != NULL && calibration->set[id];
+        double spread = set ? calibration->log_sd[id] : priors->spread[id];
+        int stands = covariance_row(calibration, id);
+        if (spread <= 0 && stands < 0)
+            continue;
+        row[u->count] = stands;
+        sd[u->count] = spread;
+        u->id[u->count++] = id;
+    }
+    for (size_t i = 0; i < u->count; i++) {
+        for (size_t j = 0; j < u->count; j++) {
+            double *cell = &u->covariance[i * u->count + j];
+            if (row[i] >= 0 && row[j] >= 0)
+                *cell = calibration->covariance[(size_t)row[i] * calibration->covariances + (size_t)row[j]];
+            else
+                *cell = i == j ? sd[i] * sd[i] : 0;
+        }
+    }
+}

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/inputs.h"
 #include "hw/params.h"
+#include "model/uncertainty.h"
 
 /* Where the data lay; a prediction far outside is an extrapolation. Both ends 0: not stated. */
 struct k25_range {
@@ -42,5 +43,11 @@ char *k25_calibration_print(const struct k25_calibration *calibration, struct k2
 /* Prior centres with the set's values on top. `calibration` may be NULL. */
 void k25_params_resolve(const struct k25_priors *priors, const struct k25_calibration *calibration,
                         struct k25_params *params);
+
+/* The joint distribution of the parameters: the set's covariance where it has one, the stated log_sd of a value without
+ * covariance, and the prior's spread for what the set does not name. A value that states no spread is taken as exact.
+ * `calibration` may be NULL. */
+void k25_uncertainty_resolve(const struct k25_priors *priors, const struct k25_calibration *calibration,
+                             struct k25_uncertainty *uncertainty);
 
 #endif

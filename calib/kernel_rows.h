@@ -20,7 +20,7 @@ struct k25_row_reader {
 /* One row on its way into the table. */
 struct k25_described_row {
     struct k25_kernel_family family; /* name, bar and cold line */
-    char group[128];                 /* families that name the same group share a fit */
+    char group[192];                 /* families that name the same group share a fit */
     int skip;                        /* enum k25_skip, -1: priced */
     struct k25_kernel_row row;       /* shape, traffic, latency, work */
 };

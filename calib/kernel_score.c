@@ -41,7 +41,8 @@ static struct span rows_of(const struct k25_kernel_table *table, int family)
 }
 
 static void cold_line(const struct k25_kernel_table *table, struct span span,
-                      const struct k25_kernel_family *family, double dram, double *scratch, struct k25_kernel_score *score)
+                      const struct k25_kernel_family *family, double dram, double *scratch,
+                      struct k25_kernel_score *score)
 {
     size_t large = 0;
     if (span.first == span.end || table->row[span.first].traffic == 0)

@@ -28,7 +28,7 @@ struct reader {
     struct k25_row_reader at;
     struct k25_kernel_table *table;
     size_t rows_room, families_room;
-    char (*group)[128]; /* table->groups */
+    char (*group)[192]; /* table->groups */
 };
 
 /* The kind whose columns are all there; an error names the one that lacks least. */

@@ -86,7 +86,7 @@ struct k25_kernel_table {
     int families, groups;
 };
 
-/* The machine says on which GPU and over which links the table was measured; collectives run on its first ranks. */
+/* `machine`: the GPU and the links that the table was measured on; collectives run on its first ranks. */
 struct k25_kernel_table *k25_kernel_table_read(const char *path, const struct k25_machine *machine,
                                                struct k25_error *error);
 /* The same from text; `name` stands for the file in messages. */

@@ -28,7 +28,8 @@ static const struct class_params class_params[K25_KERNEL_CLASSES] = {
                              PEAK_BF16},
     [K25_KERNEL_MOE_FP8] = {K25_MOE_FP8_T0, NONE, K25_MOE_EXPERT, K25_MOE_FP8_MEM, K25_MOE_FP8_MAC, K25_MOE_K,
                             PEAK_FP8},
-    [K25_KERNEL_MOE_INT4] = {K25_MOE_INT4_T0, NONE, NONE, K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_K, PEAK_BF16},
+    [K25_KERNEL_MOE_INT4] = {K25_MOE_INT4_T0, NONE, NONE, K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_K,
+                             PEAK_BF16},
     [K25_KERNEL_MOE_FP4] = {K25_MOE_FP4_T0, NONE, K25_MOE_EXPERT, K25_MOE_FP4_MEM, K25_MOE_FP4_MAC, K25_MOE_K,
                             PEAK_FP4},
     [K25_KERNEL_MLA] = {K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC, K25_MLA_TOKEN,
@@ -163,9 +164,8 @@ struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const
 {
     static const double HEAD_BLOCK = 16;
     double blocks = ceil(work->heads / HEAD_BLOCK);
-    double splits = work->splits > 0
-                        ? work->splits
-                        : fmin(power_of_two(floor(work->context / params->value[K25_MLA_SPLIT_TOKENS])), 2 * work->sms);
+    double parts = power_of_two(floor(work->context / params->value[K25_MLA_SPLIT_TOKENS]));
+    double splits = work->splits > 0 ? work->splits : fmin(parts, 2 * work->sms);
     double waves = ceil(work->sequences * blocks * splits / work->sms);
     double rows = work->sequences * work->rows;
     return (struct k25_kernel_call){
@@ -194,7 +194,8 @@ struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const
         .launches = 1,
         .items = tiles,
         .bytes = work->sequences * work->context * work->cache_bytes,
-        .flops = 2 * rows * work->kv_heads * blocks * HEAD_BLOCK * work->context * (work->key_dim + work->value_dim),
+        .flops = 2 * rows * work->kv_heads * blocks * HEAD_BLOCK * work->context *
+                 (work->key_dim + work->value_dim),
         .serial = waves * work->context / splits * work->key_dim / HEAD_DIM,
     };
 }

@@ -82,7 +82,7 @@ struct k25_moe_work {
     double blocks;       /* of rows, over all experts, where loads are known; 0: each expert has the mean load */
 };
 /* Rows of an expert are padded to a block. INT4 takes the first of 8, 16, 32, 48, 64 with
- * routed / local / block < 0.9 (vllm fused_marlin_moe, which counts the pairs of other ranks too), other classes 16. */
+ * routed / local / block < 0.9 (vllm fused_marlin_moe, which counts the pairs of other ranks too), others 16. */
 double k25_moe_block(int class, double routed, double local);
 
 /* `class` is one of K25_KERNEL_MOE_*. */

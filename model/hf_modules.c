@@ -17,6 +17,7 @@ enum where { EVERY, IN_MLA, IN_GQA, IN_DELTA, IN_INDEXER, IN_DENSE, IN_MOE };
 
 #define MINOR (-1) /* norms, biases and matrices too small to decide the format of their class */
 #define NAMES 4
+#define MAX_PATTERNS 4096 /* each is tried on every module; GLM-5's list, the longest known, has 712 */
 
 struct part {
     enum where where;
@@ -352,6 +353,9 @@ bool k25_hf_cover(const struct k25_hf_config *config, const struct k25_yaml_node
     if (patterns && patterns->kind != K25_YAML_SEQUENCE)
         return k25_fail_at(error, file, patterns->line, patterns->column, "%s: expected a list, found %s", path,
                            k25_yaml_kind_name(patterns->kind));
+    if (room > MAX_PATTERNS)
+        return k25_fail_at(error, file, patterns->line, patterns->column, "%s: %zu entries, at most %d are read", path,
+                           room, MAX_PATTERNS);
     list.patterns = calloc(room + 1, sizeof *list.patterns);
     if (!list.patterns) return k25_fail(error, K25_RESOURCE, "%s: out of memory", file);
     while (done && list.count < room) {

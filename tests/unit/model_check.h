@@ -2,8 +2,10 @@
 #ifndef K25_TESTS_MODEL_CHECK_H
 #define K25_TESTS_MODEL_CHECK_H
 
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,9 +39,22 @@ static const struct {
 /* Makes a fresh folder in /tmp the working directory, so that messages hold short names. */
 static inline int enter_folder(void **state)
 {
-    (void)state;
     char name[] = "/tmp/k25_model_XXXXXX";
-    return !mkdtemp(name) || chdir(name) != 0;
+    if (!mkdtemp(name) || chdir(name) != 0) return 1;
+    *state = strdup(name);
+    return *state == NULL;
+}
+
+static inline int leave_folder(void **state)
+{
+    glob_t found;
+    if (glob("*", 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) unlink(found.gl_pathv[i]);
+        globfree(&found);
+    }
+    bool removed = chdir("/") == 0 && rmdir(*state) == 0;
+    free(*state);
+    return !removed;
 }
 
 static inline void put_text(const char *path, const char *text)

@@ -226,5 +226,5 @@ int main(void)
         cmocka_unit_test(mistakes_have_a_position),       cmocka_unit_test(layers_must_be_a_short_list),
         cmocka_unit_test(overrides_are_checked_again),    cmocka_unit_test(a_missing_file_is_a_resource),
     };
-    return cmocka_run_group_tests(tests, enter_folder, NULL);
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

@@ -485,5 +485,5 @@ int main(void)
         cmocka_unit_test(reconstructed_configs_import),
         cmocka_unit_test(names_come_from_paths),
     };
-    return cmocka_run_group_tests(tests, enter_folder, NULL);
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
