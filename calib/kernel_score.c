@@ -162,18 +162,20 @@ bool k25_kernel_table_score(const struct k25_kernel_table *table, const struct k
 
     /* Each fit switches GSL's handler off and back; here the threads must not undo each other. */
     gsl_error_handler_t *handler = gsl_set_error_handler_off();
-#pragma omp parallel for schedule(dynamic) if (ok)
-    for (int group = 0; group < table->groups; group++) {
+    int groups = ok ? table->groups : 0, failed = groups;
+#pragma omp parallel for schedule(dynamic)
+    for (int group = 0; group < groups; group++) {
         struct k25_error failure;
-        if (ok && !score_group(table, group, own, scores, scratch, &failure)) {
+        if (!score_group(table, group, own, scores, scratch, &failure)) {
 #pragma omp critical
-            {
+            if (group < failed) { /* the first group's message, whatever the number of threads */
+                failed = group;
                 if (error != NULL)
                     *error = failure;
-                ok = false;
             }
         }
     }
+    ok = ok && failed == groups;
     gsl_set_error_handler(handler);
     free(scratch);
     free(own);

@@ -72,9 +72,9 @@ struct k25_expert_load k25_balanced_load(int tokens, int experts, int topk, int 
 
 /* Expert loads from a density x^-alpha, as AIConfigurator's generator draws them, at the E mid-quantiles instead
  * of at random: u_i = 1 - (i + 1/2) / E, x_i = ((hi^(1-alpha) - lo^(1-alpha)) u_i + lo^(1-alpha))^(1/(1-alpha)),
- * with lo, hi = 1, 0.8 tokens when there are more pairs than experts and 0.01, 2 otherwise; scaled to tokens x topk
- * pairs, no expert above `tokens`. The busiest rank holds experts 0, ep, 2 ep, ... of the falling list. `alpha` is
- * neither 0 nor 1; ep divides experts, of which there are at most K25_TABLE_EXPERTS. */
+ * with lo, hi = 1, 0.8 tokens when there are more pairs than experts and 0.01, 2 otherwise; scaled to tokens x
+ * topk pairs, no expert above `tokens`. The busiest rank holds experts 0, ep, 2 ep, ... of the falling list.
+ * `alpha` is neither 0 nor 1; ep divides experts, of which there are at most K25_TABLE_EXPERTS. */
 #define K25_TABLE_EXPERTS 4096
 struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int ep, double alpha,
                                           double block);

@@ -75,7 +75,7 @@ struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const
                                        const struct k25_params *params)
 {
     const struct class_params *class = &class_params[call->class];
-    double scale = params->value[K25_KERNEL_SCALE], p = params->value[K25_P_NORM];
+    double scale = params->value[K25_KERNEL_SCALE];
     double rate = k25_gpu_bandwidth(gpu) * params->value[K25_BANDWIDTH] * params->value[class->eta_mem];
 
     struct k25_kernel_cost cost;
@@ -84,7 +84,7 @@ struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const
     cost.compute = scale * call->flops / (params->value[class->eta_mac] * peak_rate(class->peak, gpu));
     cost.latency = scale * call->serial * value_of(class->step, params);
     cost.memory = scale * call->bytes / rate;
-    double joined = norm(p, cost.memory, cost.compute, cost.latency);
+    double joined = norm(params->value[K25_P_NORM], cost.memory, cost.compute, cost.latency);
     double tail = scale * call->tail_bytes / rate;
     cost.memory += tail;
     cost.time = cost.floor + joined + tail;

@@ -61,8 +61,8 @@ extern const char *const k25_bound_names[];        /* NULL-terminated */
 struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const struct k25_gpu *gpu,
                                        const struct k25_params *params);
 
-/* y[m,n] = x[m,k] W of `weight_bytes`, rows and columns padded to tiles of 64. Activations are BF16. `class` is one of
- * K25_KERNEL_GEMM_*. */
+/* y[m,n] = x[m,k] W of `weight_bytes`, rows and columns padded to tiles of 64. Activations are BF16. `class` is
+ * one of K25_KERNEL_GEMM_*. */
 struct k25_kernel_call k25_gemm_call(int class, double m, double n, double k, double weight_bytes,
                                      const struct k25_params *params);
 
@@ -99,8 +99,8 @@ struct k25_attention_work {
     double splits;      /* of the context; 0: the kernel's own rule */
     double sms;
 };
-/* MLA, Triton-style: blocks of 16 heads, each walking `splits` parts of the context as thread blocks, one an SM; every
- * head block reads the cache again. */
+/* MLA, Triton-style: blocks of 16 heads, each walking `splits` parts of the context as thread blocks, one an SM;
+ * every head block reads the cache again. */
 struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const struct k25_params *params);
 struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const struct k25_params *params);
 

@@ -43,8 +43,6 @@ struct priors_file {
 };
 
 static const struct k25_field file_fields[] = {
-    {.key = "k25sim", .type = K25_NODE, .offset = 0, .fallback = ""},
-    {.key = "version", .type = K25_NODE, .offset = 0, .fallback = ""},
     {.key = "parameters", .type = K25_NODE, .offset = offsetof(struct priors_file, parameters),
      .doc = "a mapping from name to prior"},
     {.key = NULL},

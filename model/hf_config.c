@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "model/hf_internal.h"
 
 #define NUMBER(name, standard)                                                                               \
@@ -280,13 +281,15 @@ static bool read_wrapper(const struct k25_yaml_node *root, struct k25_hf_config 
 }
 
 /* Keys that transformers looks for inside first and outside then. */
-static bool inherit(const struct k25_yaml_node *root, const struct wrapper *outer, struct k25_hf_config *config,
-                    struct k25_error *error)
+static bool inherit(const struct wrapper *outer, struct k25_hf_config *config, struct k25_error *error)
 {
     const struct k25_yaml_node *tie = outer->tie_word_embeddings;
     const struct k25_yaml_node *quantised = outer->inner.quantization_config;
-    if (tie && !k25_yaml_get(config->node, "tie_word_embeddings"))
-        config->tie_word_embeddings = tie->kind == K25_YAML_SCALAR && strcmp(tie->text, "true") == 0;
+    bool tied = false;
+    if (tie && (tie->kind != K25_YAML_SCALAR || !k25_parse_bool(tie->text, &tied)))
+        return k25_fail_at(error, config->file, tie->line, tie->column,
+                           "config.tie_word_embeddings: expected true or false");
+    if (!k25_yaml_get(config->node, "tie_word_embeddings")) config->tie_word_embeddings = tied;
     if (config->dtype[0] == '\0' && config->torch_dtype[0] == '\0') {
         memcpy(config->dtype, outer->inner.dtype, sizeof config->dtype);
         memcpy(config->torch_dtype, outer->inner.torch_dtype, sizeof config->torch_dtype);
@@ -296,7 +299,6 @@ static bool inherit(const struct k25_yaml_node *root, const struct wrapper *oute
                            "config.quantization_config: text_config has one too (line %d); only one can hold",
                            config->quantization_config->line);
     if (quantised) config->quantization_config = quantised;
-    (void)root;
     return true;
 }
 
@@ -317,7 +319,7 @@ bool k25_hf_config_read(const struct k25_yaml *yaml, struct k25_hf_config *confi
         done =
             k25_fail_at(error, config->file, root->line, root->column, "config.text_config: expected a mapping");
     done = done && k25_schema_load(text_fields, config->prefix, config->node, config->file, config, NULL, error);
-    if (done && outer) done = inherit(root, outer, config, error);
+    if (done && outer) done = inherit(outer, config, error);
     free(outer);
     return done;
 }

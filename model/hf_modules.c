@@ -155,6 +155,7 @@ static bool glob_matches(const char *glob, const char *name)
 {
     while (name) {
         if (glob_prefix(glob, name)) return true;
+        if (*glob == '*') return false; /* it has tried every start already */
         name = strchr(name, '.');
         if (name) name++;
     }
@@ -354,8 +355,8 @@ bool k25_hf_cover(const struct k25_hf_config *config, const struct k25_yaml_node
         return k25_fail_at(error, file, patterns->line, patterns->column, "%s: expected a list, found %s", path,
                            k25_yaml_kind_name(patterns->kind));
     if (room > MAX_PATTERNS)
-        return k25_fail_at(error, file, patterns->line, patterns->column, "%s: %zu entries, at most %d are read", path,
-                           room, MAX_PATTERNS);
+        return k25_fail_at(error, file, patterns->line, patterns->column, "%s: %zu entries, at most %d are read",
+                           path, room, MAX_PATTERNS);
     list.patterns = calloc(room + 1, sizeof *list.patterns);
     if (!list.patterns) return k25_fail(error, K25_RESOURCE, "%s: out of memory", file);
     while (done && list.count < room) {

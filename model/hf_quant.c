@@ -425,7 +425,8 @@ static void name_scheme(const struct quant *q, struct k25_weights *w)
     if (format->kind == K25_BF16) format = &w->format[K25_T_ATTENTION];
     if (strcmp(q->quant_method, "awq") == 0 && format->kind == K25_INT4)
         snprintf(w->name, sizeof w->name, "awq_int4");
-    else if (format->kind == K25_INT4) snprintf(w->name, sizeof w->name, "int4_g%.0f", format->group);
+    else if (format->kind == K25_INT4 && format->group > 0)
+        snprintf(w->name, sizeof w->name, "int4_g%.0f", format->group);
     else snprintf(w->name, sizeof w->name, "%s", k25_format_kind_names[format->kind]);
 }
 

@@ -1,7 +1,6 @@
 #include "model/step.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "model/routing.h"
@@ -18,7 +17,7 @@ struct builder {
     struct k25_step *step;
     int part;             /* of the operators being added */
     double calls;         /* layers in the group */
-    const char *group;    /* suffix of the names, "" when one group is all there is */
+    const char *layers;   /* the group's name */
 };
 
 static const double ACTIVATION = 2; /* bytes of an activation: BF16 between kernels */
@@ -27,7 +26,8 @@ static struct k25_operator *add(struct builder *b, const char *name)
 {
     struct k25_operator *op = &b->step->op[b->step->count++];
     memset(op, 0, sizeof *op);
-    snprintf(op->name, sizeof op->name, "%s%s", name, b->group);
+    op->name = name;
+    op->layers = b->layers;
     op->part = b->part;
     op->calls = b->calls;
     op->rows = b->step->rows;
@@ -270,17 +270,14 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
     add_embedding(&b);
     for (size_t i = 0; i < architecture->layer_groups; i++) {
         const struct k25_layers *layers = &architecture->layers[i];
-        char suffix[24] = "";
-        if (architecture->layer_groups > 1)
-            snprintf(suffix, sizeof suffix, " [%s]", layers->ffn == K25_MOE ? "moe" : "dense");
-        b.group = suffix;
+        b.layers = layers->ffn == K25_MOE ? "moe" : "dense";
         b.calls = layers->count;
         b.part = K25_PART_ATTENTION;
         layers->attention == K25_MLA ? add_mla(&b) : add_gqa(&b);
         b.part = K25_PART_FFN;
         layers->ffn == K25_MOE ? add_moe(&b) : add_dense(&b);
     }
-    b.group = "";
+    b.layers = "";
     b.calls = 1;
     b.part = K25_PART_HEAD;
     add_head(&b);

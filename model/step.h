@@ -20,7 +20,8 @@ enum k25_part { K25_PART_ATTENTION, K25_PART_FFN, K25_PART_HEAD, K25_PARTS };
 enum k25_operator_kind { K25_OP_KERNEL, K25_OP_ALLREDUCE, K25_OP_ALLGATHER };
 
 struct k25_operator {
-    char name[40];    /* "q_b"; of a layer group when the architecture has several: "q_b (moe)" */
+    const char *name;  /* "q_b" */
+    const char *layers; /* which group of layers: "dense", "moe"; "" for what runs once a step */
     int part;         /* enum k25_part */
     int kind;         /* enum k25_operator_kind */
     double calls;     /* a step */

@@ -18,9 +18,8 @@ static const struct k25_field load_fields[] = {
     {.key = NULL},
 };
 
-/* The lists of the file that are read by hand stand behind the members that tables fill. */
+/* What a scenario file says, before its references are resolved. */
 struct file_record {
-    struct k25_scenario *scenario; /* unused by the tables */
     const struct k25_yaml_node *plan, *assumptions;
     char name[64], title[256];
     char architecture[128], weights[128], machine[128], calibration[128];
@@ -192,12 +191,14 @@ static bool load_references(const struct k25_library *library, struct overrides 
         return false;
     if (!k25_library_find(library, K25_SHELF_ARCHITECTURE, s->architecture_name, "", file, path, sizeof path, error) ||
         !k25_architecture_load(path, &s->architecture, inputs, error) ||
-        !apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error))
+        !apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error) ||
+        !k25_architecture_check(&s->architecture, inputs, error))
         return false;
     if (!k25_library_find(library, K25_SHELF_WEIGHTS, s->weights_name, s->architecture.name, file, path, sizeof path,
                           error) ||
         !k25_weights_load(path, &s->weights, inputs, error) ||
-        !apply(overrides, "weights", k25_weights_fields, &s->weights, inputs, error))
+        !apply(overrides, "weights", k25_weights_fields, &s->weights, inputs, error) ||
+        !k25_weights_check(&s->weights, inputs, error))
         return false;
     if (!k25_library_links(library, path, sizeof path) || !k25_link_defaults_load(path, &links, NULL, error) ||
         !k25_library_find(library, K25_SHELF_MACHINE, s->machine_name, "", file, path, sizeof path, error) ||

@@ -1,0 +1,248 @@
+#include "cli/answer.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+bool cli_answer_load(const struct cli *cli, const char *name, const char *const *set, struct cli_answer *answer,
+                     struct k25_error *error)
+{
+    answer->set = set;
+    if (!k25_scenario_load(&cli->library, name, set, cli_count(set), &answer->scenario, error) ||
+        !k25_scenario_question(&answer->scenario, &answer->question, error))
+        return false;
+    k25_predict(&answer->question, &answer->scenario.params, &answer->prediction);
+    return true;
+}
+
+void cli_answer_free(struct cli_answer *answer)
+{
+    k25_scenario_free(&answer->scenario);
+}
+
+/* "kernels" are bound by a term of their formula; collectives by moving or by waiting. */
+static void bound_words(const struct k25_operator *op, const struct k25_priced *priced, char *out, size_t size)
+{
+    if (op->kind == K25_OP_KERNEL)
+        snprintf(out, size, "%s", k25_bound_names[priced->bound]);
+    else
+        snprintf(out, size, "%s, %s", priced->wait > priced->transfer ? "wait" : "transfer",
+                 k25_backend_names[priced->backend]);
+}
+
+static struct cli_line *find_line(struct cli_line *lines, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(lines[i].name, name) == 0)
+            return &lines[i];
+    }
+    return NULL;
+}
+
+size_t cli_lines(const struct k25_prediction *prediction, bool every, struct cli_line lines[K25_MAX_OPERATORS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < prediction->step_work.count; i++) {
+        const struct k25_operator *op = &prediction->step_work.op[i];
+        const struct k25_priced *priced = &prediction->op[i];
+        char name[sizeof op->name];
+        snprintf(name, sizeof name, "%s", op->name);
+        char *suffix = every ? NULL : strstr(name, " [");
+        if (suffix != NULL)
+            *suffix = '\0';
+        struct cli_line *line = every ? NULL : find_line(lines, count, name);
+        if (line == NULL) {
+            line = &lines[count++];
+            *line = (struct cli_line){.kind = op->kind, .longest = -1};
+            snprintf(line->name, sizeof line->name, "%s", name);
+        }
+        line->calls += op->calls;
+        line->time += priced->time;
+        line->transfer += priced->transfer;
+        line->wait += priced->wait;
+        if (priced->time > line->longest) {
+            line->longest = priced->time;
+            bound_words(op, priced, line->bound, sizeof line->bound);
+        }
+    }
+    return count;
+}
+
+static void say(struct cli_sentences *sentences, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct cli_sentences *sentences, const char *format, ...)
+{
+    if (sentences->count == CLI_SENTENCES)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentences->text[sentences->count++], sizeof sentences->text[0], format, arguments);
+    va_end(arguments);
+}
+
+static void allreduce_words(const struct k25_plan_allreduce *allreduce, char *out, size_t size)
+{
+    char bytes[40];
+    const char *protocol = k25_protocol_names[allreduce->protocol];
+    k25_text_count(allreduce->oneshot_max_bytes, bytes, sizeof bytes);
+    switch (allreduce->backend) {
+    case K25_AR_ONESHOT:
+        snprintf(out, size, "one-shot");
+        break;
+    case K25_AR_ONESHOT_THEN_NCCL:
+        if (allreduce->oneshot_max_rows > 0)
+            snprintf(out, size, "one-shot up to %s bytes or %d rows, then NCCL (protocol %s)", bytes,
+                     allreduce->oneshot_max_rows, protocol);
+        else
+            snprintf(out, size, "one-shot up to %s bytes, then NCCL (protocol %s)", bytes, protocol);
+        break;
+    case K25_AR_FASTEST:
+        snprintf(out, size, "one-shot or NCCL (protocol %s), whichever is faster", protocol);
+        break;
+    default:
+        snprintf(out, size, "NCCL (protocol %s)", protocol);
+    }
+}
+
+void cli_plan_words(const struct cli_answer *answer, char *out, size_t size)
+{
+    const struct k25_plan *plan = &answer->scenario.plan;
+    const struct k25_step *step = &answer->prediction.step_work;
+    char context[40], allreduce[160] = "", launch[80];
+    k25_text_count(plan->context, context, sizeof context);
+    if (plan->tp > 1) {
+        strcpy(allreduce, "; AllReduce ");
+        allreduce_words(&plan->allreduce, allreduce + strlen(allreduce), sizeof allreduce - strlen(allreduce));
+    }
+    if (k25_graph_runs(&plan->graph, step->tokens))
+        snprintf(launch, sizeof launch, "CUDA graph of %d row%s", step->rows, step->rows == 1 ? "" : "s");
+    else
+        snprintf(launch, sizeof launch, "eager");
+    snprintf(out, size, "TP%d, batch %d, context %s, KV %s, %s%s", plan->tp, plan->batch, context,
+             k25_kv_dtype_names[plan->kv_dtype], launch, allreduce);
+}
+
+static void say_parameters(const struct k25_scenario *scenario, struct cli_sentences *sentences)
+{
+    int calibrated = 0, overridden = 0;
+    for (int id = 0; id < K25_PARAMS; id++) {
+        char path[96];
+        snprintf(path, sizeof path, "parameters.%s", k25_param_info[id].name);
+        const struct k25_input *input = k25_inputs_find(&scenario->inputs, path);
+        bool set = input != NULL && input->origin == K25_FROM_OVERRIDE;
+        overridden += set;
+        calibrated += !set && scenario->calibrated && scenario->calibration.set[id];
+    }
+    char set[48] = "", from[192] = "";
+    if (overridden > 0)
+        snprintf(set, sizeof set, ", %d from --set", overridden);
+    if (scenario->calibrated)
+        snprintf(from, sizeof from, "%d from calibration %s, ", calibrated, scenario->calibration.name);
+    say(sentences, "parameters: %s%d priors%s", from, K25_PARAMS - calibrated - overridden, set);
+}
+
+void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sentences)
+{
+    const struct k25_scenario *scenario = &answer->scenario;
+    char context[40];
+    sentences->count = 0;
+    for (size_t i = 0; i < scenario->assumptions; i++)
+        say(sentences, "%s", scenario->assumption[i]);
+    say(sentences, "context %s is the mean number of tokens in the cache of a sequence while the steps run",
+        k25_text_count(scenario->plan.context, context, sizeof context));
+    say(sentences, "TPOT = step time / tokens accepted a step (%g); the time to the first token is not in it",
+        answer->prediction.tokens_per_step);
+    say(sentences, "AllReduce and wait are means over the ranks; no prefill runs between the steps");
+    say_parameters(scenario, sentences);
+    if (scenario->machine.assumed_links)
+        say(sentences, "latency and bandwidth of the links of %s are assumed, not measured", scenario->machine.name);
+}
+
+/* `value` further than `factor` outside of where the calibration data lay. */
+static void say_range(const char *what, double value, struct k25_range range, double factor, const char *set,
+                      struct cli_sentences *sentences)
+{
+    char text[40], low[40], high[40];
+    if (range.high <= 0 || (value <= range.high * factor && value >= range.low / factor))
+        return;
+    k25_text_count(value, text, sizeof text);
+    k25_text_count(range.low, low, sizeof low);
+    k25_text_count(range.high, high, sizeof high);
+    if (range.low == range.high)
+        say(sentences, "extrapolation: %s %s; the data of calibration %s lie at %s", what, text, set, low);
+    else
+        say(sentences, "extrapolation: %s %s; the data of calibration %s lie from %s to %s", what, text, set, low,
+            high);
+}
+
+static void say_other(const char *what, const char *is, const char *was, const char *set,
+                      struct cli_sentences *sentences)
+{
+    if (was[0] != '\0' && strcmp(is, was) != 0)
+        say(sentences, "extrapolation: %s %s; the data of calibration %s come from %s", what, is, set, was);
+}
+
+void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
+{
+    const struct k25_scenario *scenario = &answer->scenario;
+    const struct k25_plan *plan = &scenario->plan;
+    const struct k25_calibration *set = &scenario->calibration;
+    sentences->count = 0;
+    if (!scenario->calibrated) {
+        say(sentences, "no calibration: every parameter is a prior");
+    } else {
+        say_other("model", scenario->architecture.name, set->model, set->name, sentences);
+        say_other("machine", scenario->machine.name, set->machine, set->name, sentences);
+        say_range("batch", plan->batch, set->batch, 2, set->name, sentences);
+        say_range("context", plan->context, set->context, 2, set->name, sentences);
+        say_range("tp", plan->tp, set->tp, 1, set->name, sentences);
+    }
+    if (plan->graph.mode == K25_GRAPH_FULL && !k25_graph_runs(&plan->graph, answer->prediction.step_work.tokens))
+        say(sentences, "%d rows are more than the largest captured CUDA graph (%d): the step runs eager",
+            answer->prediction.step_work.tokens, plan->graph.max_rows);
+}
+
+void cli_what_fits(const struct cli_answer *answer, struct cli_fitting *fitting)
+{
+    const struct k25_scenario *scenario = &answer->scenario;
+    const struct k25_memory *memory = &answer->prediction.memory;
+    fitting->missing = memory->weights + memory->reserve + memory->need_tokens * memory->kv_per_token - memory->budget;
+    fitting->batch = memory->max_batch;
+    fitting->context = fmin(floor(memory->pool_tokens / scenario->plan.batch), scenario->architecture.max_context);
+    fitting->tp = 0;
+    struct k25_prediction other;
+    for (int tp = scenario->plan.tp + 1; tp <= scenario->machine.gpus && fitting->tp == 0; tp++) {
+        struct k25_plan plan = scenario->plan;
+        struct k25_question question;
+        plan.tp = tp;
+        if (!k25_question_make(&scenario->architecture, &scenario->weights, &scenario->machine, &plan, NULL, &question,
+                               NULL))
+            continue;
+        k25_predict(&question, &scenario->params, &other);
+        if (other.memory.fits)
+            fitting->tp = tp;
+    }
+}
+
+void cli_origin_words(const struct k25_input *input, const char *root, char *out, size_t size)
+{
+    const char *file = input->file;
+    size_t length = strlen(root);
+    if (strncmp(file, root, length) == 0 && file[length] == '/')
+        file += length + 1;
+    switch (input->origin) {
+    case K25_FROM_OVERRIDE:
+        snprintf(out, size, "--set");
+        break;
+    case K25_FROM_DEFAULT:
+        snprintf(out, size, "default");
+        break;
+    case K25_FROM_FILE:
+        snprintf(out, size, "%s:%d", file, input->line);
+        break;
+    default:
+        snprintf(out, size, "%s %s:%d", k25_origin_name(input->origin), file, input->line);
+    }
+}

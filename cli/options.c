@@ -1,0 +1,146 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+
+const char *const cli_format_names[] = {"table", "json", "csv", NULL};
+
+static int help_asked;
+static const struct poptOption common[] = {
+    {"help", 'h', POPT_ARG_NONE, &help_asked, 0, "print this help", NULL},
+    POPT_TABLEEND,
+};
+
+enum { OPTIONS = 32 };
+
+enum k25_status cli_failed(const struct k25_error *error)
+{
+    return error->status;
+}
+
+enum k25_status cli_misused(const struct cli_command *command, struct k25_error *error, const char *format, ...)
+{
+    char text[sizeof error->message - 64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    k25_fail(error, K25_BAD_INPUT, "%s\ntry 'k25sim help %s'", text, command->name);
+    return K25_BAD_INPUT;
+}
+
+/* The options of a command with those that every command has. */
+static void all_options(const struct cli_command *command, struct poptOption out[OPTIONS])
+{
+    size_t count = 0;
+    for (const struct poptOption *o = command->options; o->longName != NULL && count < OPTIONS - 2; o++)
+        out[count++] = *o;
+    out[count++] = common[0];
+    out[count] = (struct poptOption)POPT_TABLEEND;
+}
+
+/* "unknown option '--fromat', did you mean '--format'?" */
+static void fail_option(const struct cli_command *command, const struct poptOption *options, poptContext context,
+                        int code, struct k25_error *error)
+{
+    const char *given = poptBadOption(context, POPT_BADOPTION_NOALIAS);
+    int length = (int)strcspn(given, "=");
+    if (code == POPT_ERROR_NOARG) {
+        cli_misused(command, error, "option '%.*s' needs a value", length, given);
+        return;
+    }
+    if (code != POPT_ERROR_BADOPT) {
+        cli_misused(command, error, "option '%.*s': %s", length, given, poptStrerror(code));
+        return;
+    }
+    const char *names[OPTIONS];
+    size_t count = 0;
+    for (const struct poptOption *o = options; o->longName != NULL; o++)
+        names[count++] = o->longName;
+    names[count] = NULL;
+    char word[128];
+    snprintf(word, sizeof word, "%.*s", length, given);
+    const char *bare = word + strspn(word, "-");
+    const char *nearest = strlen(bare) > 1 ? k25_nearest(bare, names) : NULL;
+    cli_misused(command, error, "unknown option '%s'%s%s%s", word, nearest != NULL ? ", did you mean '--" : "",
+                nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+}
+
+bool cli_read_options(const struct cli_command *command, int argc, const char **argv, int *help,
+                      poptContext *context, struct k25_error *error)
+{
+    static struct poptOption options[OPTIONS]; /* the context refers to it */
+    all_options(command, options);
+    *context = poptGetContext(NULL, argc, argv, options, 0);
+    if (*context == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    int code = poptGetNextOpt(*context);
+    *help = help_asked;
+    if (*help)
+        return true;
+    if (code < -1) {
+        fail_option(command, options, *context, code, error);
+        return false;
+    }
+    size_t count = cli_count(poptGetArgs(*context));
+    if (count < command->least)
+        return cli_misused(command, error, "missing %s", command->arguments) == K25_OK;
+    if (count > command->most)
+        return cli_misused(command, error, "unexpected argument '%s'", poptGetArgs(*context)[command->most]) == K25_OK;
+    return true;
+}
+
+void cli_print_help(const struct cli_command *command)
+{
+    struct poptOption options[OPTIONS];
+    all_options(command, options);
+    printf("k25sim %s: %s\n\nusage: k25sim %s %s%s[OPTION]...\n\noptions:\n", command->name, command->summary,
+           command->name, command->arguments, command->arguments[0] != '\0' ? " " : "");
+    for (const struct poptOption *o = options; o->longName != NULL; o++) {
+        char text[64], brief[8] = "";
+        if (o->shortName != '\0')
+            snprintf(brief, sizeof brief, "-%c, ", o->shortName);
+        snprintf(text, sizeof text, "%s--%s%s%s", brief, o->longName, o->argDescrip != NULL ? " " : "",
+                 o->argDescrip != NULL ? o->argDescrip : "");
+        printf("  %-28s %s\n", text, o->descrip);
+    }
+    printf("\n%s", command->details);
+}
+
+bool cli_format(const struct cli_command *command, const char *text, enum cli_format *format,
+                struct k25_error *error)
+{
+    char hint[64];
+    *format = CLI_TABLE;
+    if (text == NULL)
+        return true;
+    for (int i = 0; cli_format_names[i] != NULL; i++) {
+        if (strcmp(text, cli_format_names[i]) == 0) {
+            *format = (enum cli_format)i;
+            return true;
+        }
+    }
+    k25_did_you_mean(text, cli_format_names, hint, sizeof hint);
+    cli_misused(command, error, "--format %s: expected table, json or csv%s", text, hint);
+    return false;
+}
+
+size_t cli_count(const char *const *list)
+{
+    size_t count = 0;
+    while (list != NULL && list[count] != NULL)
+        count++;
+    return count;
+}
+
+void cli_stem(const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash != NULL ? slash + 1 : path;
+    size_t length = strlen(base);
+    if (length > 5 && strcmp(base + length - 5, ".yaml") == 0)
+        length -= 5;
+    snprintf(out, size, "%.*s", (int)length, base);
+}
