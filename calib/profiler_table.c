@@ -11,10 +11,15 @@
 #include "base/text.h"
 #include "calib/profiler_internal.h"
 
-enum { FEWEST_DASHES = 4, FEWEST_RUNS = 3 };
+enum { FEWEST_DASHES = 4, FEWEST_RUNS = 3, MOST_TABLES = 4096 };
 
 struct k25_open_table *k25_profiler_open(struct k25_profiler_reader *reader, struct k25_span front)
 {
+    if (reader->count == MOST_TABLES) {
+        k25_fail_at(reader->evidence.error, reader->evidence.file, reader->evidence.line, 1,
+                    "more than %d tables or lines of dashes in one file", MOST_TABLES);
+        return NULL;
+    }
     void *more = k25_list_add(reader->open, &reader->count, &reader->room, sizeof *reader->open);
     if (more == NULL) {
         k25_out_of_memory(reader->evidence.file, reader->evidence.error);
@@ -195,7 +200,7 @@ static bool is_range(const char *name)
 {
     static const char *const starts[] = {
         "execute_", "nccl:",     "gloo:",      "ProfilerStep", "## Call",    "step[",     "gpu_model_runner:",
-        "aten::",   "c10d::",    "vllm::unified", "Optimizer.",   "scheduler.", "DistributedDataParallel",
+        "aten::",   "c10d::",    "Optimizer.",   "scheduler.", "DistributedDataParallel",
         "autograd::", "Torch-Compiled Region", "record_param_comms",
     };
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
@@ -268,8 +273,11 @@ static bool rule(struct k25_profiler_reader *reader, struct k25_span line, size_
         if (open->table.layerwise || open->state >= TABLE_FOOTER ||
             k25_front_match(open->front, line) != (ptrdiff_t)front)
             continue;
-        if (open->state == TABLE_RULED)
-            break; /* another program's line of dashes came before */
+        if (open->state == TABLE_RULED) { /* the dashes before were another program's */
+            size_t same;
+            open->columns = rule_of(line, open->start, open->end, &same);
+            return true;
+        }
         open->state = open->state == TABLE_HEADED ? TABLE_ROWS : TABLE_FOOTER;
         open->table.closed = open->state == TABLE_FOOTER;
         return true;
@@ -277,8 +285,8 @@ static bool rule(struct k25_profiler_reader *reader, struct k25_span line, size_
     struct k25_open_table *open = k25_profiler_open(reader, (struct k25_span){line.text, front});
     if (open == NULL)
         return false;
-    size_t ignored;
-    open->columns = rule_of(line, open->start, open->end, &ignored);
+    size_t same;
+    open->columns = rule_of(line, open->start, open->end, &same);
     return true;
 }
 
@@ -288,8 +296,10 @@ static bool one_line(struct k25_profiler_reader *reader, struct k25_span line)
     if (rule_of(line, starts, ends, &front) > 0)
         return rule(reader, line, front);
     bool taken;
-    if (!k25_layerwise_line(reader, line, &taken) || taken)
-        return taken;
+    if (!k25_layerwise_line(reader, line, &taken))
+        return false;
+    if (taken)
+        return true;
     struct k25_open_table *best = NULL; /* the longest front wins, then the table that started last */
     ptrdiff_t length = -1;
     for (size_t i = reader->count; i-- > 0;) {

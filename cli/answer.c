@@ -48,11 +48,10 @@ size_t cli_lines(const struct k25_prediction *prediction, bool every, struct cli
     for (size_t i = 0; i < prediction->step_work.count; i++) {
         const struct k25_operator *op = &prediction->step_work.op[i];
         const struct k25_priced *priced = &prediction->op[i];
-        char name[sizeof op->name];
-        snprintf(name, sizeof name, "%s", op->name);
-        char *suffix = every ? NULL : strstr(name, " [");
-        if (suffix != NULL)
-            *suffix = '\0';
+        char name[sizeof lines->name];
+        bool of_layers = every && op->layers[0] != '\0';
+        snprintf(name, sizeof name, "%s%s%s%s", op->name, of_layers ? " [" : "", of_layers ? op->layers : "",
+                 of_layers ? "]" : "");
         struct cli_line *line = every ? NULL : find_line(lines, count, name);
         if (line == NULL) {
             line = &lines[count++];

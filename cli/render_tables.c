@@ -4,7 +4,9 @@
 #include "cli/render.h"
 
 static const struct cli_column operator_columns[] = {
-    {"operator", "operator", CLI_TEXT, 0},
+    {"operator", NULL, CLI_TEXT, 0},
+    {"layers", NULL, CLI_TEXT, 0},
+    {"", "operator", CLI_TEXT, 0},
     {"part", NULL, CLI_TEXT, 0},
     {"kind", NULL, CLI_TEXT, 0},
     {"class", NULL, CLI_TEXT, 0},
@@ -51,7 +53,10 @@ static void add_operator(struct cli_table *table, const struct k25_operator *op,
     bool kernel = op->kind == K25_OP_KERNEL, product = kernel && op->n > 0;
     const char *bound = kernel ? k25_bound_names[priced->bound] : priced->wait > priced->transfer ? "wait" : "transfer";
     const char *backend = kernel ? "" : k25_backend_names[priced->backend];
+    bool of_layers = op->layers[0] != '\0';
     cli_table_text(table, "%s", op->name);
+    cli_table_text(table, "%s", op->layers);
+    cli_table_text(table, "%s%s%s%s", op->name, of_layers ? " [" : "", op->layers, of_layers ? "]" : "");
     cli_table_text(table, "%s", k25_part_names[op->part]);
     cli_table_text(table, "%s", kinds[op->kind]);
     text_or_nothing(table, kernel, k25_kernel_class_names[kernel ? op->call.class : 0]);

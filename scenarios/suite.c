@@ -110,7 +110,7 @@ static const char *machine_of(struct row *row)
 static struct k25_scenario *obtain(const struct k25_library *library, struct k25_suite *suite, const char *name,
                                    const char *const *set, size_t count, struct row *row)
 {
-    char model[160], weights[160], machine[160], key[640];
+    char model[160], weights[160], machine[160], key[1024];
     const char *all[K25_MAX_SET + 3];
     size_t used = 0;
     const struct { const char *key, *value; char *text; } names[] = {
@@ -234,6 +234,14 @@ static void ask(struct row *row, struct k25_plan *plan)
              prediction.memory.need_tokens);
 }
 
+/* The name of the scenario that describes a group: the group's, with '-' for the '/' that no file name has. */
+static void group_scenario(const char *group, char *name, size_t size)
+{
+    snprintf(name, size, "%s", group);
+    for (char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash, '/'))
+        *slash = '-';
+}
+
 static bool read_row(const struct k25_library *library, struct k25_suite *suite, const char *scenario,
                      const char *const *set, size_t set_count, struct row *row)
 {
@@ -246,9 +254,11 @@ static bool read_row(const struct k25_library *library, struct k25_suite *suite,
     point->variant = cell(row, "variant");
     point->line = row->csv->lines[row->index];
 
-    point->described = scenario != NULL || k25_library_find(library, K25_SHELF_SCENARIO, point->group, "", "", path,
+    char own[256];
+    group_scenario(point->group, own, sizeof own);
+    point->described = scenario != NULL || k25_library_find(library, K25_SHELF_SCENARIO, own, "", "", path,
                                                             sizeof path, NULL);
-    const char *name = scenario != NULL ? scenario : point->described ? point->group : "points";
+    const char *name = scenario != NULL ? scenario : point->described ? own : "points";
     const struct k25_scenario *found = obtain(library, suite, name, set, set_count, row);
     if (found == NULL)
         return !row->failed;

@@ -43,7 +43,7 @@ struct k25_point {
 
 /* A scenario with the architecture, weights and machine of some rows, shared by them. */
 struct k25_setting {
-    char key[640];
+    char key[1024];
     struct k25_scenario scenario;
 };
 

@@ -420,9 +420,17 @@ static void test_nothing_to_fit(void **state)
 
 /* ---- the measured tables ---- */
 
-/* Scores one shared table; every family with a bar must reach it, and there must be `bars` of them. */
-static void check_shared(const char *name, int bars)
+struct shared_table {
+    const char *name;
+    int bars; /* families that have one */
+};
+
+/* Every family of the table that has a bar must reach it. */
+static void test_shared(void **state)
 {
+    const struct shared_table *shared_table = *state;
+    const char *name = shared_table->name;
+    int bars = shared_table->bars;
     char path[512];
     const char *shared = getenv("K25_SHARED");
     snprintf(path, sizeof path, "%s/data/kernels/%s.csv.gz", shared ? shared : K25_SOURCE_DIR "/../shared", name);
@@ -455,39 +463,11 @@ static void check_shared(const char *name, int bars)
     k25_kernel_table_free(table);
 }
 
-static void test_shared_gemm(void **state)
-{
-    (void)state;
-    check_shared("gemm", 1);
-}
-
-static void test_shared_moe(void **state)
-{
-    (void)state;
-    check_shared("moe", 2);
-}
-
-static void test_shared_mla(void **state)
-{
-    (void)state;
-    check_shared("mla_decode", 4);
-}
-
-static void test_shared_others(void **state)
-{
-    (void)state;
-    check_shared("mla_absorb", 0);
-    check_shared("attention_decode", 0);
-}
-
-static void test_shared_collective(void **state)
-{
-    (void)state;
-    check_shared("collective", 3 + 2);
-}
-
 int main(void)
 {
+    static struct shared_table shared[] = {{"gemm", 1},       {"moe", 2},
+                                           {"mla_decode", 4}, {"mla_absorb", 0},
+                                           {"attention_decode", 0}, {"collective", 5}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_moe),
@@ -500,11 +480,12 @@ int main(void)
         cmocka_unit_test(test_closed_loop_gemm),
         cmocka_unit_test(test_closed_loop_collectives),
         cmocka_unit_test(test_nothing_to_fit),
-        cmocka_unit_test(test_shared_gemm),
-        cmocka_unit_test(test_shared_moe),
-        cmocka_unit_test(test_shared_mla),
-        cmocka_unit_test(test_shared_others),
-        cmocka_unit_test(test_shared_collective),
+        {"test_shared gemm", test_shared, NULL, NULL, &shared[0]},
+        {"test_shared moe", test_shared, NULL, NULL, &shared[1]},
+        {"test_shared mla_decode", test_shared, NULL, NULL, &shared[2]},
+        {"test_shared mla_absorb", test_shared, NULL, NULL, &shared[3]},
+        {"test_shared attention_decode", test_shared, NULL, NULL, &shared[4]},
+        {"test_shared collective", test_shared, NULL, NULL, &shared[5]},
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
