@@ -71,9 +71,7 @@ const char *cli_figure(double value, char *out, size_t size)
     double magnitude = fabs(value);
     /* 9.9996 is 10.00 with four digits. */
     int whole = magnitude < 1 ? 1 : (int)floor(log10(magnitude) + 5e-5) + 1;
-    int decimals = whole >= 4 ? 0 : 4 - whole;
-    if (magnitude < 0.1)
-        decimals = 4;
+    int decimals = whole >= 4 ? 0 : magnitude < 1 - 5e-5 ? 4 : 4 - whole;
     if (decimals == 0)
         return k25_text_count(value, out, size);
     snprintf(out, size, "%.*f", decimals, value);

@@ -1,3 +1,191 @@
-#include "cli/cli.h"
-static const struct poptOption options[]={POPT_TABLEEND};
-const struct cli_command cli_validate={.name="validate",.arguments="",.summary="",.details="",.options=options};
+/* k25sim validate: measured against predicted. */
+#include "cli/validate.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/csv.h"
+#include "base/text.h"
+
+const char *const cli_statistic_names[] = {"median", "mean", "worst", NULL};
+
+static struct {
+    const char *scenario, *machine, *folds, *format;
+    char **where, **set, **bar;
+    int fit, points, params;
+} given;
+
+static const struct poptOption options[] = {
+    {"scenario", '\0', POPT_ARG_STRING, &given.scenario, 0, "for every row, instead of the one named like its group",
+     "SCENARIO"},
+    {"where", '\0', POPT_ARG_ARGV, &given.where, 0, "only rows with this value (may be repeated)", "COLUMN=VALUE"},
+    {"set", '\0', POPT_ARG_ARGV, &given.set, 0, "override a key of the scenarios (may be repeated)", "KEY=VALUE"},
+    {"fit", '\0', POPT_ARG_NONE, &given.fit, 0, "errors after a fit of the parameters to the rows, too", NULL},
+    {"cv", '\0', POPT_ARG_STRING, &given.folds, 0, "and held-out errors: leave one row out, or K folds", "loo|K"},
+    {"params", '\0', POPT_ARG_NONE, &given.params, 0, "the fitted parameters, too", NULL},
+    {"points", '\0', POPT_ARG_NONE, &given.points, 0, "every row, too", NULL},
+    {"bar", '\0', POPT_ARG_ARGV, &given.bar, 0, "exit 1 when an error is larger: mean=4, worst=12, median=8",
+     "WHICH=PERCENT"},
+    {"machine", '\0', POPT_ARG_STRING, &given.machine, 0, "where a table of kernels was measured", "MACHINE"},
+    {"format", '\0', POPT_ARG_STRING, &given.format, 0, "table (default), json or csv", "FORMAT"},
+    POPT_TABLEEND,
+};
+
+static bool read_bar(const char *text, double bar[CLI_STATISTICS], struct k25_error *error)
+{
+    char hint[64], name[32];
+    const char *equals = strchr(text, '=');
+    double percent;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
+    for (int i = 0; equals != NULL && i < CLI_STATISTICS; i++) {
+        if (strcmp(name, cli_statistic_names[i]) == 0 && k25_parse_real(equals + 1, &percent) && percent > 0) {
+            bar[i] = percent / 100;
+            return true;
+        }
+    }
+    k25_did_you_mean(name, cli_statistic_names, hint, sizeof hint);
+    cli_misused(&cli_validate, error, "--bar %s: expected mean, worst or median and a percentage, as in mean=4%s",
+                text, strstr(hint, name) == NULL ? hint : "");
+    return false;
+}
+
+static bool read_folds(const char *text, size_t *folds, struct k25_error *error)
+{
+    long long number;
+    *folds = SIZE_MAX;
+    if (strcmp(text, "loo") == 0)
+        return true;
+    if (k25_parse_int(text, &number) && number >= 2 && number <= 1000) {
+        *folds = (size_t)number;
+        return true;
+    }
+    cli_misused(&cli_validate, error, "--cv %s: expected loo, or a number of folds of at least 2", text);
+    return false;
+}
+
+/* A table of kernels has one latency a row; the points format has none. */
+static bool is_kernel_table(const char *path, bool *answer, struct k25_error *error)
+{
+    *answer = false;
+    if (strcmp(path, "-") == 0)
+        return true; /* standard input is read once, by the reader of points */
+    struct k25_csv *csv = k25_csv_read(path, error);
+    if (csv == NULL)
+        return false;
+    *answer = k25_csv_column(csv, "latency_us") >= 0;
+    k25_csv_free(csv);
+    return true;
+}
+
+static bool read_options(struct cli_validation *v, struct k25_error *error)
+{
+    if (!cli_format(&cli_validate, given.format, &v->format, error) ||
+        (given.folds != NULL && !read_folds(given.folds, &v->folds, error)))
+        return false;
+    for (size_t i = 0; given.bar != NULL && given.bar[i] != NULL; i++) {
+        if (!read_bar(given.bar[i], v->bar, error))
+            return false;
+    }
+    v->scenario = given.scenario;
+    v->machine = given.machine;
+    v->where = (const char *const *)given.where;
+    v->set = (const char *const *)given.set;
+    v->points = given.points != 0;
+    v->params = given.params != 0;
+    v->fit = given.fit != 0 || v->folds > 0 || v->params;
+    return true;
+}
+
+static enum k25_status run(const struct cli *cli, const char *const *arguments, struct k25_error *error)
+{
+    struct cli_validation validation = {.path = arguments[0]};
+    bool kernels;
+    if (!read_options(&validation, error) || !is_kernel_table(arguments[0], &kernels, error))
+        return cli_failed(error);
+    return kernels ? cli_validate_kernels(cli, &validation, error) : cli_validate_points(cli, &validation, error);
+}
+
+bool cli_bars_met(const struct cli_validation *validation, const char *what, const double errors[CLI_STATISTICS])
+{
+    bool met = true;
+    for (int i = 0; i < CLI_STATISTICS; i++) {
+        double bar = validation->bar[i];
+        if (bar > 0 && errors[i] > bar) {
+            fprintf(stderr, "bar missed: %s: %s error %.2f %% is above %g %%\n", what, cli_statistic_names[i],
+                    errors[i] * 100, bar * 100);
+            met = false;
+        }
+    }
+    return met;
+}
+
+void cli_progress(const char *format, ...)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    fputs("\r\033[K", stderr);
+    if (format == NULL)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fflush(stderr);
+}
+
+bool cli_report_add(struct cli_report *report, const char *key, const char *title, struct cli_table *table,
+                    struct k25_error *error)
+{
+    bool ok = true;
+    if (report->format == CLI_JSON) {
+        if (report->root == NULL)
+            report->root = json_object();
+        json_t *rows = cli_table_json(table, error);
+        ok = rows != NULL;
+        if (ok && json_object_set_new(report->root, key, rows) != 0)
+            ok = k25_fail(error, K25_RESOURCE, "out of memory");
+    } else if (report->format == CLI_CSV) {
+        /* One CSV file has one header: the first table is the answer. */
+        ok = report->printed || cli_table_csv(table, error);
+    } else if (cli_table_rows(table) > 0) {
+        printf("%s%s%s", report->printed ? "\n" : "", title, title[0] != '\0' ? "\n" : "");
+        ok = cli_table_print(table, 0, error);
+    }
+    report->printed = true;
+    cli_table_close(table);
+    return ok;
+}
+
+bool cli_report_end(struct cli_report *report, struct k25_error *error)
+{
+    json_t *root = report->root;
+    report->root = NULL;
+    return report->format != CLI_JSON || cli_print_json(root, error);
+}
+
+const struct cli_command cli_validate = {
+    .name = "validate",
+    .arguments = "FILE.csv",
+    .summary = "measured against predicted: errors, and the rows that have no prediction",
+    .details =
+        "FILE.csv is a table of measured points (docs/formats.md) or, with a column latency_us, of measured kernels or\n"
+        "collectives (gzip is read, too). Points of one group and variant are one box and build; errors are\n"
+        "|predicted - measured| / measured in the metric of the row. `roofline` reads every byte of weights and cache\n"
+        "once at the data sheet's bandwidth and nothing else: what a model must beat. Kernels are fitted on the\n"
+        "even-numbered shapes of each family and scored on the odd ones.\n"
+        "With --format csv the first table is printed; with --points, that of the rows.\n"
+        "\n"
+        "examples:\n"
+        "  k25sim validate points.csv\n"
+        "  k25sim validate points.csv --where dcp=1 --where spec_kind=none --cv loo --bar mean=4 --bar worst=12\n"
+        "  k25sim validate points.csv --scenario my-box.yaml --points --format csv\n"
+        "  k25sim validate gemm.csv.gz --params\n",
+    .least = 1,
+    .most = 1,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,149 @@
+#include "cli/pairs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const double CLI_POINT_NOISE = 0.03; /* cells repeated on the public pages differ by 3 to 5 % */
+
+static bool out_of_memory(struct k25_error *error)
+{
+    return k25_fail(error, K25_RESOURCE, "out of memory");
+}
+
+static struct cli_pair *find(struct cli_pairs *pairs, const struct k25_point *point)
+{
+    for (size_t i = 0; i < pairs->count; i++) {
+        struct cli_pair *pair = &pairs->list[i];
+        if (strcmp(pair->group, point->group) == 0 && strcmp(pair->variant, point->variant) == 0)
+            return pair;
+    }
+    struct cli_pair *list = realloc(pairs->list, (pairs->count + 1) * sizeof *list);
+    if (list == NULL)
+        return NULL;
+    pairs->list = list;
+    struct cli_pair *pair = &list[pairs->count++];
+    memset(pair, 0, sizeof *pair);
+    pair->group = point->group;
+    pair->variant = point->variant;
+    return pair;
+}
+
+static bool add(struct cli_pairs *pairs, const struct k25_point *point)
+{
+    struct cli_pair *pair = find(pairs, point);
+    if (pair == NULL)
+        return false;
+    if (point->skip[0] != '\0') {
+        pair->skipped++;
+        return true;
+    }
+    const struct k25_point **points = realloc(pair->point, (pair->count + 1) * sizeof *points);
+    if (points == NULL)
+        return false;
+    pair->point = points;
+    points[pair->count++] = point;
+    return true;
+}
+
+static bool predict(struct cli_pair *pair)
+{
+    pair->measured = calloc(pair->count + 1, sizeof *pair->measured);
+    pair->predicted = calloc(pair->count + 1, sizeof *pair->predicted);
+    pair->roofline = calloc(pair->count + 1, sizeof *pair->roofline);
+    if (pair->measured == NULL || pair->predicted == NULL || pair->roofline == NULL)
+        return false;
+    for (size_t i = 0; i < pair->count; i++) {
+        const struct k25_point *point = pair->point[i];
+        pair->measured[i] = point->measured;
+        pair->predicted[i] = k25_point_predict(point, &point->scenario->params);
+        pair->roofline[i] = k25_point_roofline(point);
+    }
+    return true;
+}
+
+bool cli_pairs_make(const struct k25_suite *suites, size_t count, struct cli_pairs *pairs, struct k25_error *error)
+{
+    bool ok = true;
+    memset(pairs, 0, sizeof *pairs);
+    for (size_t s = 0; s < count; s++) {
+        for (size_t i = 0; ok && i < suites[s].count; i++)
+            ok = add(pairs, &suites[s].points[i]);
+    }
+    for (size_t i = 0; ok && i < pairs->count; i++)
+        ok = predict(&pairs->list[i]);
+    return ok || out_of_memory(error);
+}
+
+void cli_pairs_free(struct cli_pairs *pairs)
+{
+    for (size_t i = 0; i < pairs->count; i++) {
+        struct cli_pair *pair = &pairs->list[i];
+        free(pair->point);
+        free(pair->measured);
+        free(pair->predicted);
+        free(pair->fitted);
+        free(pair->held_out);
+        free(pair->roofline);
+        k25_fit_free(&pair->fit);
+    }
+    free(pairs->list);
+    memset(pairs, 0, sizeof *pairs);
+}
+
+static struct k25_observation *observe(const struct cli_pair *pair)
+{
+    struct k25_observation *list = calloc(pair->count + 1, sizeof *list);
+    for (size_t i = 0; list != NULL && i < pair->count; i++)
+        list[i] = (struct k25_observation){k25_point_predict, pair->point[i], pair->point[i]->measured, CLI_POINT_NOISE};
+    return list;
+}
+
+bool cli_pair_fit(struct cli_pair *pair, struct k25_error *error)
+{
+    if (pair->count == 0)
+        return true;
+    cli_starting_priors(pair->point[0]->scenario, &pair->priors);
+    struct k25_observation *observations = observe(pair);
+    pair->fitted = calloc(pair->count, sizeof *pair->fitted);
+    bool ok = (observations != NULL && pair->fitted != NULL) || out_of_memory(error);
+    ok = ok && k25_fit_solve(&pair->priors, observations, pair->count, NULL, &pair->fit, error);
+    for (size_t i = 0; ok && i < pair->count; i++)
+        pair->fitted[i] = k25_point_predict(pair->point[i], &pair->fit.params);
+    free(observations);
+    return ok;
+}
+
+bool cli_pair_cross_validate(struct cli_pair *pair, size_t folds, struct k25_error *error)
+{
+    if (pair->count < 2)
+        return true; /* nothing is left to fit when the only row is held out */
+    folds = folds < pair->count ? folds : pair->count;
+    cli_starting_priors(pair->point[0]->scenario, &pair->priors);
+    struct k25_observation *observations = observe(pair);
+    int *fold = calloc(pair->count, sizeof *fold);
+    pair->held_out = calloc(pair->count, sizeof *pair->held_out);
+    bool ok = (observations != NULL && fold != NULL && pair->held_out != NULL) || out_of_memory(error);
+    for (size_t i = 0; ok && i < pair->count; i++)
+        fold[i] = (int)(i % folds);
+    ok = ok && k25_fit_cross_validate(&pair->priors, observations, pair->count, fold, (int)folds, pair->held_out,
+                                      error);
+    free(fold);
+    free(observations);
+    return ok;
+}
+
+void cli_starting_priors(const struct k25_scenario *scenario, struct k25_priors *priors)
+{
+    *priors = scenario->priors;
+    for (int id = 0; id < K25_PARAMS; id++) {
+        char path[96];
+        snprintf(path, sizeof path, "parameters.%s", k25_param_info[id].name);
+        const struct k25_input *input = k25_inputs_find(&scenario->inputs, path);
+        priors->centre[id] = scenario->params.value[id];
+        if (input != NULL && input->origin == K25_FROM_OVERRIDE)
+            priors->spread[id] = 0;
+        else if (scenario->calibrated && scenario->calibration.set[id] && scenario->calibration.log_sd[id] > 0)
+            priors->spread[id] = scenario->calibration.log_sd[id];
+    }
+}

@@ -1,0 +1,45 @@
+/* Measured points by box and build: rows of one group and variant share their parameters, rows of two never do. */
+#ifndef K25_CLI_PAIRS_H
+#define K25_CLI_PAIRS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "calib/fit.h"
+#include "scenarios/suite.h"
+
+extern const double CLI_POINT_NOISE; /* of one measured cell: its weight in a fit */
+
+struct cli_pair {
+    const char *group, *variant;
+    size_t count, skipped;
+    const struct k25_point **point; /* count: those with a prediction, in the order of the file */
+    double *measured;               /* count, as the next four; NULL: not asked for */
+    double *predicted;              /* by the scenario's own parameters */
+    double *fitted;                 /* by parameters fitted to all rows of the pair */
+    double *held_out;               /* each by a fit that has not seen its fold */
+    double *roofline;
+    struct k25_fit fit;
+    struct k25_priors priors; /* the fit started from them */
+};
+
+struct cli_pairs {
+    struct cli_pair *list; /* in the order of the file */
+    size_t count;
+};
+
+/* Sorts the points of suites into pairs and predicts them. The pairs point into the suites. */
+bool cli_pairs_make(const struct k25_suite *suites, size_t count, struct cli_pairs *pairs, struct k25_error *error);
+void cli_pairs_free(struct cli_pairs *pairs);
+
+/* Fits the parameters of a pair to its rows, and predicts them so: fills `fit`, `priors` and `fitted`. */
+bool cli_pair_fit(struct cli_pair *pair, struct k25_error *error);
+
+/* Fills `held_out`: row i belongs to fold i modulo `folds`; as many folds as rows leave out one at a time. */
+bool cli_pair_cross_validate(struct cli_pair *pair, size_t folds, struct k25_error *error);
+
+/* Where a fit for this scenario starts: at its values (calibration set and --set included). What --set gave is a
+ * constant; what a calibration set measured is as uncertain as the set says. */
+void cli_starting_priors(const struct k25_scenario *scenario, struct k25_priors *priors);
+
+#endif

@@ -1,0 +1,265 @@
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/pairs.h"
+#include "cli/validate.h"
+
+static const struct cli_column error_columns[] = {
+    {"group", "group", CLI_TEXT, 34},
+    {"variant", "variant", CLI_TEXT, 0},
+    {"errors_of", "errors of", CLI_TEXT, 0},
+    {"rows", "rows", CLI_COUNT, 0},
+    {"skipped", "skipped", CLI_COUNT, 0},
+    {"median_pct", "median %", CLI_FIGURE, 0},
+    {"mean_pct", "mean %", CLI_FIGURE, 0},
+    {"worst_pct", "worst %", CLI_FIGURE, 0},
+    {"worst_id", "row", CLI_TEXT, 0},
+    {"bias_pct", "bias %", CLI_FIGURE, 0},
+    {NULL, NULL, CLI_TEXT, 0},
+};
+
+static void add_errors(struct cli_table *table, const struct cli_pair *pair, const char *of, const double *values)
+{
+    struct k25_score score;
+    if (values == NULL && pair->count > 0)
+        return;
+    k25_score(values, pair->measured, values != NULL ? pair->count : 0, &score);
+    cli_table_text(table, "%s", pair->group);
+    cli_table_text(table, "%s", pair->variant);
+    cli_table_text(table, "%s", of);
+    cli_table_number(table, (double)score.count);
+    cli_table_number(table, (double)pair->skipped);
+    cli_table_number(table, score.count > 0 ? score.median * 100 : NAN);
+    cli_table_number(table, score.count > 0 ? score.mean * 100 : NAN);
+    cli_table_number(table, score.count > 0 ? score.worst * 100 : NAN);
+    if (score.count > 0)
+        cli_table_text(table, "%s", pair->point[score.worst_index]->id);
+    else
+        cli_table_nothing(table);
+    cli_table_number(table, score.count > 0 ? score.bias * 100 : NAN);
+}
+
+static bool report_errors(const struct cli_pairs *pairs, struct cli_report *report, struct k25_error *error)
+{
+    struct cli_table table;
+    cli_table_open(&table, error_columns);
+    for (size_t i = 0; i < pairs->count; i++) {
+        const struct cli_pair *pair = &pairs->list[i];
+        add_errors(&table, pair, "prediction", pair->predicted);
+        if (pair->count == 0)
+            continue;
+        add_errors(&table, pair, "fit", pair->fitted);
+        add_errors(&table, pair, "held out", pair->held_out);
+        add_errors(&table, pair, "roofline", pair->roofline);
+    }
+    return cli_report_add(report, "errors", "", &table, error);
+}
+
+static const struct cli_column skip_columns[] = {
+    {"rows", "rows", CLI_COUNT, 0},
+    {"reason", "reason", CLI_TEXT, 0},
+    {NULL, NULL, CLI_TEXT, 0},
+};
+
+/* Reasons in the order of the file. */
+static bool report_skips(const struct k25_suite *suite, struct cli_report *report, struct k25_error *error)
+{
+    struct cli_table table;
+    cli_table_open(&table, skip_columns);
+    for (size_t i = 0; i < suite->count; i++) {
+        const char *reason = suite->points[i].skip;
+        bool seen = reason[0] == '\0';
+        for (size_t j = 0; j < i && !seen; j++)
+            seen = strcmp(reason, suite->points[j].skip) == 0;
+        if (seen)
+            continue;
+        size_t rows = 0;
+        for (size_t j = i; j < suite->count; j++)
+            rows += strcmp(reason, suite->points[j].skip) == 0;
+        cli_table_number(&table, (double)rows);
+        cli_table_text(&table, "%s", reason);
+    }
+    return cli_report_add(report, "skipped", "skipped", &table, error);
+}
+
+static const struct cli_column param_columns[] = {
+    {"group", "group", CLI_TEXT, 34},
+    {"variant", "variant", CLI_TEXT, 0},
+    {"parameter", "parameter", CLI_TEXT, 0},
+    {"unit", "unit", CLI_TEXT, 0},
+    {"prior", "prior", CLI_FIGURE, 0},
+    {"fitted", "fitted", CLI_FIGURE, 0},
+    {"prior_spread", "prior spread", CLI_FIGURE, 0},
+    {"spread", "spread", CLI_FIGURE, 0},
+    {NULL, NULL, CLI_TEXT, 0},
+};
+
+static bool report_params(const struct cli_pairs *pairs, struct cli_report *report, struct k25_error *error)
+{
+    struct cli_table table;
+    cli_table_open(&table, param_columns);
+    for (size_t i = 0; i < pairs->count; i++) {
+        const struct cli_pair *pair = &pairs->list[i];
+        for (size_t j = 0; j < pair->fit.free; j++) {
+            int id = pair->fit.id[j];
+            const struct k25_param_info *info = &k25_param_info[id];
+            cli_table_text(&table, "%s", pair->group);
+            cli_table_text(&table, "%s", pair->variant);
+            cli_table_text(&table, "%s", info->name);
+            cli_table_text(&table, "%s", info->unit);
+            cli_table_number(&table, pair->priors.centre[id] / info->scale);
+            cli_table_number(&table, pair->fit.params.value[id] / info->scale);
+            cli_table_number(&table, pair->priors.spread[id]);
+            cli_table_number(&table, pair->fit.log_sd[id]);
+        }
+    }
+    return cli_report_add(report, "parameters", "fitted parameters (spread: standard deviation of the logarithm)",
+                          &table, error);
+}
+
+static const struct cli_column point_columns[] = {
+    {"id", "row", CLI_TEXT, 0},
+    {"group", "group", CLI_TEXT, 16},
+    {"variant", NULL, CLI_TEXT, 0},
+    {"line", NULL, CLI_COUNT, 0},
+    {"batch", "batch", CLI_COUNT, 0},
+    {"context", "context", CLI_COUNT, 0},
+    {"mean_context", "mean", CLI_COUNT, 0},
+    {"metric", NULL, CLI_TEXT, 0},
+    {"measured", "measured", CLI_FIGURE, 0},
+    {"predicted", "predicted", CLI_FIGURE, 0},
+    {"error_pct", "error %", CLI_FIGURE, 0},
+    {"fitted", "fitted", CLI_FIGURE, 0},
+    {"held_out", "held out", CLI_FIGURE, 0},
+    {"held_out_error_pct", "error %", CLI_FIGURE, 0},
+    {"skip", NULL, CLI_TEXT, 0},
+    {NULL, NULL, CLI_TEXT, 0},
+};
+
+static void add_point(struct cli_table *table, const struct cli_pair *pair, size_t i)
+{
+    const struct k25_point *point = pair->point[i];
+    double measured = point->measured, held_out = pair->held_out != NULL ? pair->held_out[i] : NAN;
+    cli_table_text(table, "%s", point->id);
+    cli_table_text(table, "%s", point->group);
+    cli_table_text(table, "%s", point->variant);
+    cli_table_number(table, point->line);
+    cli_table_number(table, point->question.plan.batch);
+    cli_table_number(table, point->question.plan.context);
+    cli_table_number(table, k25_point_context(point, &point->scenario->params));
+    cli_table_text(table, "%s", k25_metric_names[point->metric]);
+    cli_table_number(table, measured);
+    cli_table_number(table, pair->predicted[i]);
+    cli_table_number(table, (pair->predicted[i] / measured - 1) * 100);
+    cli_table_number(table, pair->fitted != NULL ? pair->fitted[i] : NAN);
+    cli_table_number(table, held_out);
+    cli_table_number(table, (held_out / measured - 1) * 100);
+    cli_table_text(table, "%s", "");
+}
+
+static void add_skipped(struct cli_table *table, const struct k25_point *point)
+{
+    for (size_t c = 0; c < table->width; c++) {
+        const char *key = table->columns[c].key;
+        if (strcmp(key, "id") == 0)
+            cli_table_text(table, "%s", point->id);
+        else if (strcmp(key, "group") == 0)
+            cli_table_text(table, "%s", point->group);
+        else if (strcmp(key, "variant") == 0)
+            cli_table_text(table, "%s", point->variant);
+        else if (strcmp(key, "line") == 0)
+            cli_table_number(table, point->line);
+        else if (strcmp(key, "skip") == 0)
+            cli_table_text(table, "%s", point->skip);
+        else
+            cli_table_nothing(table);
+    }
+}
+
+/* For people only the rows that have a prediction; programs get the others, too. */
+static bool report_points(const struct k25_suite *suite, const struct cli_pairs *pairs, struct cli_report *report,
+                          struct k25_error *error)
+{
+    struct cli_table table;
+    cli_table_open(&table, point_columns);
+    for (size_t p = 0; p < pairs->count; p++) {
+        for (size_t i = 0; i < pairs->list[p].count; i++)
+            add_point(&table, &pairs->list[p], i);
+    }
+    for (size_t i = 0; report->format != CLI_TABLE && i < suite->count; i++) {
+        if (suite->points[i].skip[0] != '\0')
+            add_skipped(&table, &suite->points[i]);
+    }
+    return cli_report_add(report, "points", "rows", &table, error);
+}
+
+static bool fit_all(const struct cli_validation *v, struct cli_pairs *pairs, struct k25_error *error)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && v->fit && i < pairs->count; i++) {
+        struct cli_pair *pair = &pairs->list[i];
+        cli_progress("fitting %.60s variant %s (%zu of %zu, %zu rows)", pair->group, pair->variant, i + 1, pairs->count,
+                     pair->count);
+        ok = cli_pair_fit(pair, error) && (v->folds == 0 || cli_pair_cross_validate(pair, v->folds, error));
+    }
+    cli_progress(NULL);
+    return ok;
+}
+
+static bool report_all(const struct cli_validation *v, const struct k25_suite *suite, const struct cli_pairs *pairs,
+                       struct k25_error *error)
+{
+    struct cli_report report = {.format = v->format};
+    bool points_first = v->format == CLI_CSV && v->points;
+    bool ok = (!points_first || report_points(suite, pairs, &report, error)) &&
+              report_errors(pairs, &report, error) && report_skips(suite, &report, error) &&
+              (!v->params || report_params(pairs, &report, error)) &&
+              (!v->points || points_first || report_points(suite, pairs, &report, error));
+    return ok && cli_report_end(&report, error);
+}
+
+/* Held-out errors where there are any: a fit is not judged by what it has seen. */
+static bool bars_met(const struct cli_validation *v, const struct cli_pairs *pairs)
+{
+    bool met = true;
+    size_t judged = 0;
+    for (size_t i = 0; i < pairs->count; i++) {
+        const struct cli_pair *pair = &pairs->list[i];
+        const double *values = v->folds > 0 ? pair->held_out : pair->predicted;
+        if (values == NULL || pair->count == 0)
+            continue;
+        struct k25_score score;
+        char what[256];
+        k25_score(values, pair->measured, pair->count, &score);
+        snprintf(what, sizeof what, "%s variant %s", pair->group, pair->variant);
+        const double errors[CLI_STATISTICS] = {score.median, score.mean, score.worst};
+        met = cli_bars_met(v, what, errors) && met;
+        judged++;
+    }
+    bool asked = v->bar[CLI_MEDIAN] > 0 || v->bar[CLI_MEAN] > 0 || v->bar[CLI_WORST] > 0;
+    if (asked && judged == 0)
+        fprintf(stderr, "bar missed: no row could be judged\n");
+    return met && (!asked || judged > 0);
+}
+
+enum k25_status cli_validate_points(const struct cli *cli, const struct cli_validation *v, struct k25_error *error)
+{
+    struct k25_suite suite;
+    struct cli_pairs pairs = {0};
+    bool met = true;
+    bool ok = k25_suite_load(&cli->library, v->path, v->scenario, v->where, cli_count(v->where), v->set,
+                             cli_count(v->set), &suite, error) &&
+              cli_pairs_make(&suite, 1, &pairs, error);
+    if (ok && suite.count == 0)
+        ok = k25_fail(error, K25_BAD_INPUT, "%s: no row matches", v->path);
+    ok = ok && fit_all(v, &pairs, error) && report_all(v, &suite, &pairs, error);
+    if (ok) {
+        fflush(stdout);
+        met = bars_met(v, &pairs);
+    }
+    cli_pairs_free(&pairs);
+    k25_suite_free(&suite);
+    return !ok ? cli_failed(error) : met ? K25_OK : K25_NEGATIVE;
+}
