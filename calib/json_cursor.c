@@ -1,6 +1,12 @@
 #include "calib/json_cursor.h"
 
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
+
+#include "base/utf8.h"
 
 static bool fault(struct k25_json *json, const char *what)
 {
@@ -121,4 +127,40 @@ bool k25_json_skip(struct k25_json *json)
         }
     } while (depth > 0 && json->fault == NULL);
     return json->fault == NULL;
+}
+
+bool k25_json_real(struct k25_json_value value, double *number)
+{
+    static const char *const missing[] = {"null", "NaN", "Infinity", "inf", "N/A", "None"};
+    struct k25_span text = value.text;
+    if (text.size > 0 && (text.text[0] == '-' || text.text[0] == '+') && !k25_span_real(text, number))
+        text = k25_behind(text, 1);
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
+        if (text.size == strlen(missing[i]) && strncasecmp(text.text, missing[i], text.size) == 0) {
+            *number = NAN;
+            return true;
+        }
+    }
+    return k25_span_real(value.text, number);
+}
+
+bool k25_json_fault(struct k25_evidence *evidence, size_t at, const char *format, ...)
+{
+    char message[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    if (evidence->options.lenient && evidence->left_out->count > 0) { /* only the first one is shown */
+        evidence->left_out->count++;
+        return true;
+    }
+    at = at < evidence->size ? at : evidence->size;
+    size_t start = at;
+    while (start > 0 && evidence->text[start - 1] != '\n')
+        start--;
+    int line, column;
+    k25_locate(evidence->text, at, &line, &column);
+    struct k25_span span = {evidence->text + start, at - start};
+    return k25_evidence_fault(evidence, line, span, evidence->text + at, "%s", message);
 }

@@ -38,4 +38,11 @@ bool k25_json_scalar(struct k25_json *json, struct k25_json_value *value);
 /* Any value, however deep. */
 bool k25_json_skip(struct k25_json *json);
 
+/* The number of a value, NAN for null, NaN, Infinity, "N/A" and "inf"; false when it is no number. */
+bool k25_json_real(struct k25_json_value value, double *number);
+
+/* k25_evidence_fault at byte `at` of the text. */
+bool k25_json_fault(struct k25_evidence *evidence, size_t at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #endif
