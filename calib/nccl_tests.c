@@ -301,7 +301,7 @@ static bool comment(struct k25_nccl_reader *reader, struct k25_span line, bool *
         return facts(reader, front, body, line);
     if (k25_span_starts(body, "Rank ") && k25_span_find(body, "device") != NULL)
         return device(reader, front, body, line);
-    if (count == 2 && k25_span_is(words[0], "size") && k25_span_find(body, "busbw") != NULL)
+    if (count >= 2 && k25_span_is(words[0], "size") && k25_span_find(body, "busbw") != NULL)
         return headings(reader, front, body, line);
     if (k25_span_starts(body, "Out of bounds values") || k25_span_starts(body, "Avg bus bandwidth"))
         return footer(reader, front, body, line);

@@ -14,7 +14,7 @@ static bool is_any_of(char c, const char *set)
 }
 
 /* One byte inside a string; more than one for a character above 127. NULL when the text ends inside a character. */
-static const char *string_byte(struct k25_skip *skip, const char *p, const char *end)
+static const char *string_byte(struct k25_trace_skipper *skip, const char *p, const char *end)
 {
     if (skip->escaped) {
         skip->escaped = false;
@@ -39,7 +39,7 @@ static const char *string_byte(struct k25_skip *skip, const char *p, const char 
 }
 
 /* One byte outside strings. True when the value ends in front of or with it; `*p` is then behind the value. */
-static bool outside_byte(struct k25_skip *skip, const char **p)
+static bool outside_byte(struct k25_trace_skipper *skip, const char **p)
 {
     char c = **p;
     if (is_blank(c)) {
@@ -71,7 +71,7 @@ static bool outside_byte(struct k25_skip *skip, const char **p)
     return false;
 }
 
-const char *k25_skip_value(struct k25_skip *skip, const char **p, const char *end)
+const char *k25_trace_skip(struct k25_trace_skipper *skip, const char **p, const char *end)
 {
     const char *at = *p;
     while (at < end) {
@@ -92,11 +92,11 @@ const char *k25_skip_value(struct k25_skip *skip, const char **p, const char *en
 /* The event being walked. */
 struct cursor {
     const char *p, *end;
-    struct k25_raw_event *raw;
-    enum k25_verdict verdict; /* of a function that returned false */
+    struct k25_trace_raw *raw;
+    enum k25_trace_verdict verdict; /* of a function that returned false */
 };
 
-static bool stop(struct cursor *cursor, enum k25_verdict verdict)
+static bool stop(struct cursor *cursor, enum k25_trace_verdict verdict)
 {
     cursor->verdict = verdict;
     return false;
@@ -112,15 +112,15 @@ static bool blanks(struct cursor *cursor)
 }
 
 /* The inside of the string at the cursor. */
-static bool string(struct cursor *cursor, struct k25_span *inside, bool *odd)
+static bool string(struct cursor *cursor, struct k25_trace_span *inside, bool *odd)
 {
-    struct k25_skip skip = {0};
+    struct k25_trace_skipper skip = {0};
     const char *p = cursor->p;
-    const char *after = k25_skip_value(&skip, &p, cursor->end);
+    const char *after = k25_trace_skip(&skip, &p, cursor->end);
     if (after == NULL) {
         return stop(cursor, K25_EVENT_MORE);
     }
-    *inside = (struct k25_span){cursor->p + 1, (size_t)(after - cursor->p - 2)};
+    *inside = (struct k25_trace_span){cursor->p + 1, (size_t)(after - cursor->p - 2)};
     *odd = memchr(inside->at, '\\', inside->size) != NULL;
     for (size_t i = 0; i < inside->size && !*odd; i++) {
         *odd = (inside->at[i] & 0x80) != 0;
@@ -134,8 +134,8 @@ static bool string(struct cursor *cursor, struct k25_span *inside, bool *odd)
 /* An object or an array that holds nothing we want. */
 static bool nested(struct cursor *cursor)
 {
-    struct k25_skip skip = {0};
-    const char *after = k25_skip_value(&skip, &cursor->p, cursor->end);
+    struct k25_trace_skipper skip = {0};
+    const char *after = k25_trace_skip(&skip, &cursor->p, cursor->end);
     cursor->raw->damaged_strings += skip.damaged_strings;
     cursor->raw->invalid_utf8 += skip.invalid_utf8;
     return after != NULL || stop(cursor, skip.bad_string ? K25_EVENT_DAMAGED : K25_EVENT_MORE);
@@ -155,11 +155,11 @@ static bool word(struct cursor *cursor, enum k25_trace_field field)
     size_t size = (size_t)(cursor->p - start);
     bool negative;
     uint64_t magnitude;
-    enum k25_number kind = k25_decimal(start, size, 0, &negative, &magnitude);
+    enum k25_trace_number kind = k25_trace_decimal(start, size, 0, &negative, &magnitude);
     if (kind == K25_NUMBER_NONFINITE) {
         cursor->raw->nonfinite++;
     } else if (kind != K25_NUMBER_NONE) {
-        k25_raw_event_set(cursor->raw, field, start, size, false);
+        k25_trace_raw_set(cursor->raw, field, start, size, false);
     } else if (!(size == 4 && (memcmp(start, "true", 4) == 0 || memcmp(start, "null", 4) == 0)) &&
                !(size == 5 && memcmp(start, "false", 5) == 0)) {
         cursor->raw->damaged_values++;
@@ -170,13 +170,13 @@ static bool word(struct cursor *cursor, enum k25_trace_field field)
 static bool value(struct cursor *cursor, enum k25_trace_field field)
 {
     if (*cursor->p == '"') {
-        struct k25_span inside;
+        struct k25_trace_span inside;
         bool odd;
         if (!string(cursor, &inside, &odd)) {
             return false;
         }
         cursor->raw->odd_name = field == K25_FIELD_NAME ? odd : cursor->raw->odd_name;
-        k25_raw_event_set(cursor->raw, field, inside.at, inside.size, true);
+        k25_trace_raw_set(cursor->raw, field, inside.at, inside.size, true);
         return true;
     }
     return *cursor->p == '{' || *cursor->p == '[' ? nested(cursor) : word(cursor, field);
@@ -188,7 +188,7 @@ static bool key(struct cursor *cursor, bool in_args, enum k25_trace_field *field
     if (*cursor->p != '"') {
         return stop(cursor, K25_EVENT_DAMAGED);
     }
-    struct k25_span inside;
+    struct k25_trace_span inside;
     bool odd;
     if (!string(cursor, &inside, &odd) || !blanks(cursor)) {
         return false;
@@ -249,11 +249,11 @@ static bool members(struct cursor *cursor, bool in_args)
     return true;
 }
 
-enum k25_verdict k25_trace_event_plain(const char *text, const char *end, struct k25_raw_event *raw,
+enum k25_trace_verdict k25_trace_event_plain(const char *text, const char *end, struct k25_trace_raw *raw,
                                        const char **after)
 {
     struct cursor cursor = {.p = text + 1, .end = end, .raw = raw};
-    k25_raw_event_clear(raw);
+    k25_trace_raw_clear(raw);
     bool done = members(&cursor, false);
     *after = cursor.p;
     return done ? K25_EVENT_DONE : cursor.verdict;

@@ -107,7 +107,7 @@ static bool is_nonfinite(const char *text, size_t size)
 }
 
 /* value * 10^exponent, cut towards zero. */
-static enum k25_number scale(uint64_t value, int64_t exponent, uint64_t *magnitude)
+static enum k25_trace_number scale(uint64_t value, int64_t exponent, uint64_t *magnitude)
 {
     for (; exponent > 0 && value != 0; exponent--) {
         if (__builtin_mul_overflow(value, 10, &value)) {
@@ -140,7 +140,7 @@ static bool parse_exponent(const char *p, const char *end, int64_t *exponent)
     return true;
 }
 
-enum k25_number k25_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude)
+enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude)
 {
     const char *p = text, *end = text + size;
     for (; p < end && (*p == ' ' || *p == '\t'); p++) {
@@ -181,7 +181,7 @@ enum k25_number k25_decimal(const char *text, size_t size, int shift, bool *nega
     return scale(value, exponent, magnitude);
 }
 
-void k25_raw_event_clear(struct k25_raw_event *raw)
+void k25_trace_raw_clear(struct k25_trace_raw *raw)
 {
     memset(raw, 0, sizeof *raw);
     raw->category = K25_CATEGORY_NONE;
@@ -190,11 +190,11 @@ void k25_raw_event_clear(struct k25_raw_event *raw)
 }
 
 /* A number that is not there or is none leaves the field as it was; what was wrong is counted. */
-static bool number(struct k25_raw_event *raw, const char *text, size_t size, int shift, int64_t *value)
+static bool number(struct k25_trace_raw *raw, const char *text, size_t size, int shift, int64_t *value)
 {
     bool negative;
     uint64_t magnitude;
-    enum k25_number kind = k25_decimal(text, size, shift, &negative, &magnitude);
+    enum k25_trace_number kind = k25_trace_decimal(text, size, shift, &negative, &magnitude);
     if (kind == K25_NUMBER_OK && magnitude <= (negative ? (uint64_t)1 << 63 : (uint64_t)INT64_MAX)) {
         *value = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
         return true;
@@ -207,11 +207,11 @@ static bool number(struct k25_raw_event *raw, const char *text, size_t size, int
     return false;
 }
 
-static void id(struct k25_raw_event *raw, const char *text, size_t size, uint64_t *value)
+static void id(struct k25_trace_raw *raw, const char *text, size_t size, uint64_t *value)
 {
     bool negative;
     uint64_t magnitude;
-    enum k25_number kind = k25_decimal(text, size, 0, &negative, &magnitude);
+    enum k25_trace_number kind = k25_trace_decimal(text, size, 0, &negative, &magnitude);
     if (kind == K25_NUMBER_OK) {
         *value = negative ? 0 - magnitude : magnitude;
     } else if (kind == K25_NUMBER_HUGE) {
@@ -223,7 +223,7 @@ static void id(struct k25_raw_event *raw, const char *text, size_t size, uint64_
 /* "stream 7" and "GPU 0" hold a number; other texts become a hash (FNV-1a) that tells them apart. */
 static bool thread(const char *text, size_t size, int64_t *value)
 {
-    struct k25_raw_event unused = {0};
+    struct k25_trace_raw unused = {0};
     if (number(&unused, text, size, 0, value)) {
         return true;
     }
@@ -241,19 +241,19 @@ static bool thread(const char *text, size_t size, int64_t *value)
     return size > 0;
 }
 
-static void set_text(struct k25_raw_event *raw, enum k25_trace_field field, const char *text, size_t size)
+static void set_text(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size)
 {
-    raw->texts[field - K25_FIELD_COLLECTIVE] = (struct k25_span){text, size};
+    raw->texts[field - K25_FIELD_COLLECTIVE] = (struct k25_trace_span){text, size};
     raw->has_collective |= field == K25_FIELD_COLLECTIVE;
 }
 
-void k25_raw_event_set(struct k25_raw_event *raw, enum k25_trace_field field, const char *text, size_t size,
+void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size,
                        bool string)
 {
     switch (field) {
     case K25_FIELD_PH: raw->ph = string && size == 1 ? text[0] : '?'; break;
     case K25_FIELD_CAT: raw->category = string ? k25_trace_category(text, size) : K25_CATEGORY_UNKNOWN; break;
-    case K25_FIELD_NAME: raw->name = (struct k25_span){text, size}; break;
+    case K25_FIELD_NAME: raw->name = (struct k25_trace_span){text, size}; break;
     case K25_FIELD_PID: raw->has_pid = thread(text, size, &raw->pid); break;
     case K25_FIELD_TID: raw->has_tid = thread(text, size, &raw->tid); break;
     case K25_FIELD_TS:

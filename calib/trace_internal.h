@@ -1,7 +1,9 @@
 /* The parts of the trace reader, between themselves.
  *
  *     trace.c         the file: pieces inflated while the piece before is walked; how the reading ends
- *     trace_walk.c    the document: root, lists of events, resynchronisation after damage
+ *     trace_walk.c    the document: root, lists of events
+ *     trace_resync.c  where to go on behind a damaged event
+ *     trace_deliver.c from what an event says to what the visitor gets
  *     trace_event.c   one event, byte by byte: the reference, which puts up with damage
  *     trace_quick.c   one event, with AVX2: the same answers for events without anything odd, or "not me"
  *     trace_fields.c  keys, categories, decimal numbers
@@ -13,6 +15,8 @@
 #define K25_CALIB_TRACE_INTERNAL_H
 
 #include "calib/trace.h"
+
+struct k25_trace_walk;
 
 /* Readable bytes that must follow whatever is walked: the quick walker loads past what it looks at. */
 enum { K25_TRACE_SLACK = 64 };
@@ -63,13 +67,13 @@ enum k25_trace_field {
 };
 enum { K25_TRACE_TEXTS = K25_FIELDS - K25_FIELD_COLLECTIVE };
 
-struct k25_span {
+struct k25_trace_span {
     const char *at; /* NULL: not there */
     size_t size;
 };
 
 /* What the text of one event says. Texts are spans of the walked text, as written (escapes and all). */
-struct k25_raw_event {
+struct k25_trace_raw {
     int category;
     char ph; /* 0: not said */
     bool has_ts, has_dur, has_collective, odd_name /* escapes or bytes above 127 */;
@@ -79,12 +83,12 @@ struct k25_raw_event {
     int64_t device, stream; /* -1: not said */
     uint64_t correlation, external_id, graph_id, graph_node, bytes;
     int64_t in_elements, out_elements, group_size, sequence;
-    struct k25_span name, texts[K25_TRACE_TEXTS];
+    struct k25_trace_span name, texts[K25_TRACE_TEXTS];
     uint32_t damaged_strings, damaged_values, invalid_utf8, nonfinite, huge_ids;
 };
 
 /* How the walk of an event ended. */
-enum k25_verdict {
+enum k25_trace_verdict {
     K25_EVENT_DONE,
     K25_EVENT_MORE,    /* the text ends before the event does */
     K25_EVENT_ODD,     /* quick walker only: something the reference must look at */
@@ -94,23 +98,23 @@ enum k25_verdict {
 
 /* ---- trace_fields.c ---- */
 
-enum k25_number { K25_NUMBER_OK, K25_NUMBER_NONE, K25_NUMBER_NONFINITE, K25_NUMBER_HUGE };
+enum k25_trace_number { K25_NUMBER_OK, K25_NUMBER_NONE, K25_NUMBER_NONFINITE, K25_NUMBER_HUGE };
 
 /* The decimal `text` times 10^shift, cut towards zero, as sign and magnitude; never through a double. NONFINITE:
  * inf, nan and their kin in any case. HUGE: more than 64 bits. */
-enum k25_number k25_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude);
+enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude);
 
 /* Case does not matter. */
 int k25_trace_category(const char *text, size_t size);
 enum k25_trace_field k25_trace_field(const char *key, size_t size, bool in_args);
-void k25_raw_event_clear(struct k25_raw_event *raw);
+void k25_trace_raw_clear(struct k25_trace_raw *raw);
 
 /* Takes the value of `field`: `text` is the number or bare word, or the inside of a string. */
-void k25_raw_event_set(struct k25_raw_event *raw, enum k25_trace_field field, const char *text, size_t size,
+void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size,
                        bool string);
 
 /* True when the reader has no use for the event, whatever else it says. */
-static inline bool k25_raw_event_useless(const struct k25_raw_event *raw)
+static inline bool k25_trace_raw_useless(const struct k25_trace_raw *raw)
 {
     return raw->category >= K25_TRACE_KINDS && raw->category != K25_CATEGORY_OPERATOR;
 }
@@ -118,7 +122,7 @@ static inline bool k25_raw_event_useless(const struct k25_raw_event *raw)
 /* ---- trace_event.c ---- */
 
 /* A value being passed over, byte by byte; may stop and go on with the next piece. Start from all zero. */
-struct k25_skip {
+struct k25_trace_skipper {
     int64_t depth;
     bool in_string, escaped, bad_string, bad_escape;
     char before; /* the last byte outside strings that is no blank; '"' for a string */
@@ -127,72 +131,83 @@ struct k25_skip {
 
 /* Passes over one value. The byte behind it; NULL when the text ends first (`*p` is where to go on) or when quotes
  * stand where none can (`skip->bad_string`, `*p` is there). `last` says that nothing follows `end`. */
-const char *k25_skip_value(struct k25_skip *skip, const char **p, const char *end);
+const char *k25_trace_skip(struct k25_trace_skipper *skip, const char **p, const char *end);
 
 /* The event at `text`, which is '{'. On DONE `*after` is behind its '}'. */
-enum k25_verdict k25_trace_event_plain(const char *text, const char *end, struct k25_raw_event *raw,
+enum k25_trace_verdict k25_trace_event_plain(const char *text, const char *end, struct k25_trace_raw *raw,
                                        const char **after);
 
 /* ---- trace_quick.c ---- */
 
 /* What the quick walker remembers from event to event: the bytes between two values hardly ever change. */
 enum { K25_SHAPE_STEPS = 96, K25_SHAPE_TEXT = 32 };
-struct k25_shape_step {
+struct k25_trace_step {
     unsigned char text[K25_SHAPE_TEXT]; /* from behind a value to the next one */
     uint32_t size, field, mask; /* size 0: not learned; `mask` has a bit for each byte of the text */
     int16_t next;               /* the step that followed last time, -1: none */
     bool in_args, closes;
 };
-struct k25_shape {
-    struct k25_shape_step steps[K25_SHAPE_STEPS];
+struct k25_trace_shape {
+    struct k25_trace_step steps[K25_SHAPE_STEPS];
     int count;
 };
 
 bool k25_trace_quick_available(void);
-enum k25_verdict k25_trace_event_quick(struct k25_shape *shape, const char *text, const char *end,
-                                       struct k25_raw_event *raw, const char **after);
+enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const char *text, const char *end,
+                                       struct k25_trace_raw *raw, const char **after);
 
 /* ---- trace_names.c ---- */
 
-struct k25_name_slot {
+struct k25_trace_slot {
     uint64_t hash;
     int32_t id; /* -1: free */
 };
-struct k25_names {
+struct k25_trace_names {
     struct k25_arena *arena;
     const char **texts; /* by id */
     uint32_t *sizes;
     int count, room;
-    struct k25_name_slot *slots;
+    struct k25_trace_slot *slots;
     uint32_t mask;
     size_t bytes;
     int last, *follower; /* [room]: the id that followed each id last time */
 };
 
-bool k25_names_start(struct k25_names *names, struct k25_arena *arena);
+bool k25_trace_names_start(struct k25_trace_names *names, struct k25_arena *arena);
 /* The id of the text, new or old; -1 when the table is full, -2 when memory is out. */
-int k25_names_id(struct k25_names *names, const char *text, size_t size);
-void k25_names_free(struct k25_names *names); /* the texts stay in the arena */
+int k25_trace_names_id(struct k25_trace_names *names, const char *text, size_t size);
+void k25_trace_names_free(struct k25_trace_names *names); /* the texts stay in the arena */
 
 /* The string's inside as UTF-8 at `out` (room for `size` * 3 + 1 bytes), escapes resolved, what is no UTF-8 replaced
  * by U+FFFD, zero behind it. Returns its length. */
-size_t k25_unescape(const char *text, size_t size, char *out);
+size_t k25_trace_unescape(const char *text, size_t size, char *out);
 
 /* ---- trace_root.c ---- */
 
 /* Passes over blanks. */
-const char *k25_blanks(const char *p, const char *end);
+const char *k25_trace_blanks(const char *p, const char *end);
 /* The members of the object at `*p` (behind '{') one by one: false at its end. Strings come without quotes. */
-bool k25_member(const char **p, const char *end, struct k25_span *key, struct k25_span *value);
+bool k25_trace_member(const char **p, const char *end, struct k25_trace_span *key, struct k25_trace_span *value);
 /* True when the root's `key` is worth having in one piece. */
-bool k25_root_wanted(struct k25_span key);
-void k25_root_set(struct k25_trace_info *info, struct k25_span key, struct k25_span value);
+bool k25_trace_root_wanted(struct k25_trace_span key);
+void k25_trace_root_set(struct k25_trace_info *info, struct k25_trace_span key, struct k25_trace_span value);
 /* What a file that does not start like JSON is, in words. */
-const char *k25_not_json(const char *text, size_t size);
+const char *k25_trace_not_json(const char *text, size_t size);
+
+/* ---- trace_resync.c ---- */
+
+/* From `p` on, the next place that looks like the beginning of an event ('{') or the end of the list (']'), going by
+ * what stands around it; NULL when there is none before `end`. Looks back as far as `text`. */
+const char *k25_trace_resync(const char *text, const char *p, const char *end, bool last);
+
+/* ---- trace_deliver.c ---- */
+
+/* Counts the event that was just walked and, if it matters, hands it to the visitor. */
+void k25_trace_deliver(struct k25_trace_walk *walk);
 
 /* ---- trace_walk.c ---- */
 
-enum k25_walk_state {
+enum k25_trace_state {
     K25_WALK_START,
     K25_WALK_MEMBER,    /* in an object that holds, or may hold, the list */
     K25_WALK_SKIP,      /* in the value of a member nobody wants */
@@ -203,33 +218,37 @@ enum k25_walk_state {
 };
 enum { K25_WALK_DEPTH = 8 };
 
-struct k25_walk {
+struct k25_trace_walk {
     const struct k25_trace_options *options;
     k25_trace_visit *visit;
     void *context;
     struct k25_trace_info *info;
-    struct k25_names names;
-    enum k25_walk_state state;
+    struct k25_trace_names names;
+    enum k25_trace_state state;
     bool in_list[K25_WALK_DEPTH]; /* what is open, outermost first */
     int depth;
-    bool list_seen, event_seen, null_list, nodes_seen, chakra_schema, stopped, quick;
-    bool any_fraction, off_quarter; /* time stamps with a decimal point; not multiples of 250 ns */
-    char other_root[32];            /* the first root key, for the refusal */
-    const char *refusal;            /* what it is instead of a trace */
+    const char *text; /* the piece being walked, and where it begins in the JSON */
+    uint64_t offset;
+    bool last; /* nothing follows the piece */
+    bool quick;
+    bool list_seen, null_list, event_seen, nodes_seen, chakra_seen;
+    bool any_fraction, off_quarter; /* time stamps with a decimal point; GPU times that are no multiple of 250 ns */
+    bool stopped, out_of_memory;
+    char first_key[32];   /* of the root, for the refusal */
+    const char *refusal;  /* what it is instead of a trace */
     uint64_t refused_at;
-    bool out_of_memory;
-    struct k25_skip skip;
-    struct k25_raw_event raw;
-    struct k25_shape shape;
-    char *scratch; /* of one event: texts with their escapes resolved */
+    struct k25_trace_skipper skip;
+    struct k25_trace_raw raw;
+    struct k25_trace_shape shape;
+    char *scratch; /* texts of one event that must be changed or end with a zero */
     size_t scratch_size;
 };
 
-bool k25_walk_start(struct k25_walk *walk, const struct k25_trace_options *options, k25_trace_visit *visit,
+bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options, k25_trace_visit *visit,
                     void *context, struct k25_trace_info *info);
 /* Walks what it can of `text`, whose first byte is at `offset` of the JSON; K25_TRACE_SLACK readable bytes follow it.
  * Returns how many bytes are done with; the rest must come again in front of the next piece. */
-size_t k25_walk_feed(struct k25_walk *walk, const char *text, size_t size, uint64_t offset, bool last);
-void k25_walk_free(struct k25_walk *walk);
+size_t k25_trace_walk_feed(struct k25_trace_walk *walk, const char *text, size_t size, uint64_t offset, bool last);
+void k25_trace_walk_free(struct k25_trace_walk *walk);
 
 #endif

@@ -151,12 +151,15 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
         say(sentences, "%s", scenario->assumption[i]);
     say(sentences, "context %s is the mean number of tokens in the cache of a sequence while the steps run",
         k25_text_count(scenario->plan.context, context, sizeof context));
-    say(sentences, "TPOT = step time / tokens accepted a step (%g); the time to the first token is not in it",
-        answer->prediction.tokens_per_step);
-    say(sentences, "AllReduce and wait are means over the ranks; no prefill runs between the steps");
+    if (answer->prediction.memory.fits) {
+        say(sentences, "TPOT = step time / tokens accepted a step (%g); the time to the first token is not in it",
+            answer->prediction.tokens_per_step);
+        say(sentences, "AllReduce and wait are means over the ranks; no prefill runs between the steps");
+    }
     say_parameters(scenario, sentences);
     if (scenario->machine.assumed_links)
-        say(sentences, "latency and bandwidth of the links of %s are assumed, not measured", scenario->machine.name);
+        say(sentences, "latency and bandwidth of the links of %s are assumed, not measured",
+            scenario->machine.name);
 }
 
 /* `value` further than `factor` outside of where the calibration data lay. */
@@ -207,7 +210,8 @@ void cli_what_fits(const struct cli_answer *answer, struct cli_fitting *fitting)
 {
     const struct k25_scenario *scenario = &answer->scenario;
     const struct k25_memory *memory = &answer->prediction.memory;
-    fitting->missing = memory->weights + memory->reserve + memory->need_tokens * memory->kv_per_token - memory->budget;
+    fitting->missing =
+        memory->weights + memory->reserve + memory->need_tokens * memory->kv_per_token - memory->budget;
     fitting->batch = memory->max_batch;
     fitting->context = fmin(floor(memory->pool_tokens / scenario->plan.batch), scenario->architecture.max_context);
     fitting->tp = 0;
@@ -216,8 +220,8 @@ void cli_what_fits(const struct cli_answer *answer, struct cli_fitting *fitting)
         struct k25_plan plan = scenario->plan;
         struct k25_question question;
         plan.tp = tp;
-        if (!k25_question_make(&scenario->architecture, &scenario->weights, &scenario->machine, &plan, NULL, &question,
-                               NULL))
+        if (!k25_question_make(&scenario->architecture, &scenario->weights, &scenario->machine, &plan, NULL,
+                               &question, NULL))
             continue;
         k25_predict(&question, &scenario->params, &other);
         if (other.memory.fits)
@@ -225,12 +229,15 @@ void cli_what_fits(const struct cli_answer *answer, struct cli_fitting *fitting)
     }
 }
 
+const char *cli_short_path(const char *file, const char *root)
+{
+    size_t length = strlen(root);
+    return strncmp(file, root, length) == 0 && file[length] == '/' ? file + length + 1 : file;
+}
+
 void cli_origin_words(const struct k25_input *input, const char *root, char *out, size_t size)
 {
-    const char *file = input->file;
-    size_t length = strlen(root);
-    if (strncmp(file, root, length) == 0 && file[length] == '/')
-        file += length + 1;
+    const char *file = cli_short_path(input->file, root);
     switch (input->origin) {
     case K25_FROM_OVERRIDE:
         snprintf(out, size, "--set");

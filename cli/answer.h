@@ -1,4 +1,5 @@
-/* A scenario with its prediction, and everything that is said about it in words. The renderers of predict share it. */
+/* A scenario with its prediction, and everything that is said about it in words. The renderers of predict share
+ * it. */
 #ifndef K25_CLI_ANSWER_H
 #define K25_CLI_ANSWER_H
 
@@ -22,7 +23,7 @@ void cli_answer_free(struct cli_answer *answer);
 
 /* Operators with the same name in different layer groups, taken together; with `every`, each on its own. */
 struct cli_line {
-    char name[64]; /* "q_b"; with `every` "q_b [moe]" */
+    char name[64];         /* "q_b"; with `every` "q_b [moe]" */
     int kind;              /* enum k25_operator_kind */
     double calls;          /* a step */
     double time;           /* s a step */
@@ -53,7 +54,10 @@ struct cli_fitting {
 };
 void cli_what_fits(const struct cli_answer *answer, struct cli_fitting *fitting);
 
-/* "scenarios/a.yaml:9", "--set", "default", "prior hw/params.yaml:11". `root` is left out in front of file names. */
+/* `file` without the folder of the data in front. */
+const char *cli_short_path(const char *file, const char *root);
+
+/* "scenarios/a.yaml:9", "--set", "default", "prior hw/params.yaml:11". */
 void cli_origin_words(const struct k25_input *input, const char *root, char *out, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* The program k25sim: commands over libk25sim. A command is one file with a table of options, examples, and a function
- * that answers; main.c finds it, reads the options and reports what went wrong. */
+/* The program k25sim: commands over libk25sim. A command is one file with a table of options, examples, and a
+ * function that answers; main.c finds it, reads the options and reports what went wrong. */
 #ifndef K25_CLI_CLI_H
 #define K25_CLI_CLI_H
 
@@ -22,12 +22,13 @@ struct cli_command {
     size_t least, most;    /* how many arguments it takes */
     const struct poptOption *options; /* the values stand in static variables of the command's file */
 
-    /* Answers on standard output. Returns K25_OK, or K25_NEGATIVE when that is the answer, or the status of the filled
-     * `error`. `arguments` ends with NULL. */
+    /* Answers on standard output. Returns K25_OK, or K25_NEGATIVE when that is the answer, or the status of the
+     * filled `error`. `arguments` ends with NULL. */
     enum k25_status (*run)(const struct cli *cli, const char *const *arguments, struct k25_error *error);
 };
 
-extern const struct cli_command cli_predict, cli_list, cli_init, cli_check, cli_import, cli_validate, cli_calibrate;
+extern const struct cli_command cli_predict, cli_list, cli_init, cli_check, cli_import, cli_validate,
+    cli_calibrate;
 
 /* The status of a filled error: `return cli_failed(error)`. */
 enum k25_status cli_failed(const struct k25_error *error);
@@ -37,9 +38,13 @@ enum k25_status cli_misused(const struct cli_command *command, struct k25_error 
     __attribute__((format(printf, 3, 4)));
 
 /* Reads the options of a command and checks the number of its arguments. What is left of `argv` is found with
- * poptGetArgs(*context); the caller frees the context, also after a failure. `help` is set when --help was given. */
+ * poptGetArgs(*context); the caller frees the context, also after a failure. `help` is set when --help was given.
+ */
 bool cli_read_options(const struct cli_command *command, int argc, const char **argv, int *help,
                       poptContext *context, struct k25_error *error);
+
+/* --data, in front of the command or behind it; NULL: not given. */
+extern const char *cli_data_folder;
 
 /* What `k25sim help COMMAND` prints. */
 void cli_print_help(const struct cli_command *command);
@@ -54,7 +59,7 @@ bool cli_format(const struct cli_command *command, const char *text, enum cli_fo
 /* The length of a list that ends with NULL; NULL is the empty list. */
 size_t cli_count(const char *const *list);
 
-/* `path` without folders and without ".yaml": names for what is written to it. */
+/* `path` without folders and without ".yaml" and the like: a name for what stands in it. */
 void cli_stem(const char *path, char *out, size_t size);
 
 #endif

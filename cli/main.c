@@ -14,10 +14,9 @@ static const struct cli_command *const commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static const char *data_folder;
 static int version_asked, help_asked;
 static const struct poptOption global_options[] = {
-    {"data", '\0', POPT_ARG_STRING, &data_folder, 0, NULL, NULL},
+    {"data", '\0', POPT_ARG_STRING, &cli_data_folder, 0, NULL, NULL},
     {"version", '\0', POPT_ARG_NONE, &version_asked, 0, NULL, NULL},
     {"help", 'h', POPT_ARG_NONE, &help_asked, 0, NULL, NULL},
     POPT_TABLEEND,
@@ -32,14 +31,14 @@ static void print_overview(void)
     printf("  %-10s %s\n  %-10s %s\n", "help", "how a command is called, with examples", "version",
            "the version of this program");
     printf("\noptions before the command:\n"
-           "  --data DIR   the folder with hw/, model/, calib/ and scenarios/, instead of the one that came along\n"
+           "  --data DIR   the folder with hw/, model/, calib/ and scenarios/\n"
            "\nexamples:\n"
            "  k25sim predict tp8_bs1                         where the step goes\n"
            "  k25sim predict tp8_bs1 --set plan.batch=32     the same box with 32 sequences\n"
            "  k25sim list machines                           what there is\n"
            "  k25sim init my-box.yaml                        a scenario to start from\n"
-           "\nexit status: 0 done, 1 the answer is no (does not fit, bar missed), 2 bad input or usage, 3 input, output or\n"
-           "resources failed\n");
+           "\nexit status: 0 done, 1 the answer is no (does not fit, bar missed), 2 bad input or usage,\n"
+           "3 input, output or resources failed\n");
 }
 
 /* A message that says where it happened needs no program's name in front. */
@@ -82,13 +81,13 @@ static bool find_data(struct cli *cli, struct k25_error *error)
     char *root = cli->library.root, file[sizeof cli->library.root + 32];
     size_t size = sizeof cli->library.root;
     struct stat about;
-    if (data_folder != NULL) {
-        if (strlen(data_folder) >= size)
+    if (cli_data_folder != NULL) {
+        if (strlen(cli_data_folder) >= size)
             return k25_fail(error, K25_BAD_INPUT, "--data: the name of the folder is too long");
-        snprintf(root, size, "%s", data_folder);
+        snprintf(root, size, "%s", cli_data_folder);
         snprintf(file, sizeof file, "%s/hw/params.yaml", root);
         return stat(file, &about) == 0 ||
-               k25_fail(error, K25_BAD_INPUT, "--data %s: there is no %s", data_folder, file);
+               k25_fail(error, K25_BAD_INPUT, "--data %s: there is no %s", cli_data_folder, file);
     }
     char program[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -138,11 +137,13 @@ static enum k25_status run_command(const struct cli_command *command, int argc, 
     poptContext context = NULL;
     int help = 0;
     enum k25_status status;
-    if (!find_data(&cli, &error) || !cli_read_options(command, argc, argv, &help, &context, &error)) {
+    if (!cli_read_options(command, argc, argv, &help, &context, &error)) {
         status = complain(command->name, &error);
     } else if (help) {
         cli_print_help(command);
         status = K25_OK;
+    } else if (!find_data(&cli, &error)) {
+        status = complain(command->name, &error);
     } else {
         static const char *const none[] = {NULL};
         const char **arguments = poptGetArgs(context);
@@ -179,8 +180,8 @@ int main(int argc, const char **argv)
     enum k25_status status;
     int code = poptGetNextOpt(context);
     if (code < -1) {
-        k25_fail(&error, K25_BAD_INPUT, "option '%s': %s\ntry 'k25sim help'",
-                 poptBadOption(context, POPT_BADOPTION_NOALIAS), poptStrerror(code));
+        k25_fail(&error, K25_BAD_INPUT, "%s '%s'\ntry 'k25sim help'", poptStrerror(code),
+                 poptBadOption(context, POPT_BADOPTION_NOALIAS));
         status = complain("", &error);
     } else {
         status = run(poptGetArgs(context));

@@ -7,8 +7,11 @@
 
 const char *const cli_format_names[] = {"table", "json", "csv", NULL};
 
+const char *cli_data_folder;
 static int help_asked;
 static const struct poptOption common[] = {
+    {"data", '\0', POPT_ARG_STRING, &cli_data_folder, 0, "the folder with hw/, model/, calib/ and scenarios/",
+     "DIR"},
     {"help", 'h', POPT_ARG_NONE, &help_asked, 0, "print this help", NULL},
     POPT_TABLEEND,
 };
@@ -35,9 +38,10 @@ enum k25_status cli_misused(const struct cli_command *command, struct k25_error 
 static void all_options(const struct cli_command *command, struct poptOption out[OPTIONS])
 {
     size_t count = 0;
-    for (const struct poptOption *o = command->options; o->longName != NULL && count < OPTIONS - 2; o++)
+    for (const struct poptOption *o = command->options; o->longName != NULL && count < OPTIONS - 3; o++)
         out[count++] = *o;
-    out[count++] = common[0];
+    for (const struct poptOption *o = common; o->longName != NULL; o++)
+        out[count++] = *o;
     out[count] = (struct poptOption)POPT_TABLEEND;
 }
 
@@ -88,7 +92,8 @@ bool cli_read_options(const struct cli_command *command, int argc, const char **
     if (count < command->least)
         return cli_misused(command, error, "missing %s", command->arguments) == K25_OK;
     if (count > command->most)
-        return cli_misused(command, error, "unexpected argument '%s'", poptGetArgs(*context)[command->most]) == K25_OK;
+        return cli_misused(command, error, "unexpected argument '%s'", poptGetArgs(*context)[command->most]) ==
+               K25_OK;
     return true;
 }
 
@@ -139,8 +144,15 @@ void cli_stem(const char *path, char *out, size_t size)
 {
     const char *slash = strrchr(path, '/');
     const char *base = slash != NULL ? slash + 1 : path;
+    /* Names of models have dots of their own. */
+    static const char *const endings[] = {".yaml", ".json", ".txt", NULL};
     size_t length = strlen(base);
-    if (length > 5 && strcmp(base + length - 5, ".yaml") == 0)
-        length -= 5;
+    for (int i = 0; endings[i] != NULL; i++) {
+        size_t ending = strlen(endings[i]);
+        if (length > ending && strcmp(base + length - ending, endings[i]) == 0) {
+            length -= ending;
+            break;
+        }
+    }
     snprintf(out, size, "%.*s", (int)length, base);
 }

@@ -95,7 +95,8 @@ static struct k25_observation *observe(const struct cli_pair *pair)
 {
     struct k25_observation *list = calloc(pair->count + 1, sizeof *list);
     for (size_t i = 0; list != NULL && i < pair->count; i++)
-        list[i] = (struct k25_observation){k25_point_predict, pair->point[i], pair->point[i]->measured, CLI_POINT_NOISE};
+        list[i] =
+            (struct k25_observation){k25_point_predict, pair->point[i], pair->point[i]->measured, CLI_POINT_NOISE};
     return list;
 }
 
@@ -126,10 +127,39 @@ bool cli_pair_cross_validate(struct cli_pair *pair, size_t folds, struct k25_err
     bool ok = (observations != NULL && fold != NULL && pair->held_out != NULL) || out_of_memory(error);
     for (size_t i = 0; ok && i < pair->count; i++)
         fold[i] = (int)(i % folds);
-    ok = ok && k25_fit_cross_validate(&pair->priors, observations, pair->count, fold, (int)folds, pair->held_out,
-                                      error);
+    ok = ok &&
+         k25_fit_cross_validate(&pair->priors, observations, pair->count, fold, (int)folds, pair->held_out, error);
     free(fold);
     free(observations);
+    return ok;
+}
+
+/* Rows exchange these themselves; with another architecture, the names in the scenario need not fit any more. */
+static bool depends_on_row(const char *override)
+{
+    static const char *const keys[] = {"architecture=", "weights=", "machine=", NULL};
+    for (int i = 0; keys[i] != NULL; i++) {
+        if (strncmp(override, keys[i], strlen(keys[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool cli_check_overrides(const struct k25_library *library, const char *scenario, const char *const *set,
+                         size_t count, struct k25_error *error)
+{
+    static struct k25_scenario loaded; /* too large for a stack */
+    const char **kept = calloc(count + 1, sizeof *kept);
+    size_t used = 0;
+    if (kept == NULL)
+        return out_of_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        if (scenario != NULL || !depends_on_row(set[i]))
+            kept[used++] = set[i];
+    }
+    bool ok = k25_scenario_load(library, scenario != NULL ? scenario : "points", kept, used, &loaded, error);
+    k25_scenario_free(&loaded);
+    free(kept);
     return ok;
 }
 

@@ -29,7 +29,8 @@ struct cli_pairs {
 };
 
 /* Sorts the points of suites into pairs and predicts them. The pairs point into the suites. */
-bool cli_pairs_make(const struct k25_suite *suites, size_t count, struct cli_pairs *pairs, struct k25_error *error);
+bool cli_pairs_make(const struct k25_suite *suites, size_t count, struct cli_pairs *pairs,
+                    struct k25_error *error);
 void cli_pairs_free(struct cli_pairs *pairs);
 
 /* Fits the parameters of a pair to its rows, and predicts them so: fills `fit`, `priors` and `fitted`. */
@@ -37,6 +38,11 @@ bool cli_pair_fit(struct cli_pair *pair, struct k25_error *error);
 
 /* Fills `held_out`: row i belongs to fold i modulo `folds`; as many folds as rows leave out one at a time. */
 bool cli_pair_cross_validate(struct cli_pair *pair, size_t folds, struct k25_error *error);
+
+/* Loads `scenario` (NULL: the one that points start from) with the overrides that do not depend on a row, so that
+ * a slip of the pen is an error of its own and not the reason why every row is skipped. */
+bool cli_check_overrides(const struct k25_library *library, const char *scenario, const char *const *set,
+                         size_t count, struct k25_error *error);
 
 /* Where a fit for this scenario starts: at its values (calibration set and --set included). What --set gave is a
  * constant; what a calibration set measured is as uncertain as the set says. */

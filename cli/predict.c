@@ -45,7 +45,8 @@ static enum k25_status predict(const struct cli *cli, const char *name, enum cli
     return !ok ? cli_failed(error) : fits ? K25_OK : K25_NEGATIVE;
 }
 
-/* `name` with the overrides against the other scenario as it is. A plan that does not fit has no step to compare. */
+/* `name` with the overrides against the other scenario as it is. A plan that does not fit has no step to compare.
+ */
 static enum k25_status compare(const struct cli *cli, const char *name, enum cli_format format,
                                struct k25_error *error)
 {
@@ -82,18 +83,17 @@ const struct cli_command cli_predict = {
     .name = "predict",
     .arguments = "SCENARIO",
     .summary = "where one decode step spends its time",
-    .details =
-        "SCENARIO is a file, or the name of one that comes along (k25sim list scenarios). --set reaches every key:\n"
-        "plan.*, machine.*, architecture.*, weights.*, parameters.*, load.*, and machine=NAME, calibration=NAME and the\n"
-        "like exchange what the scenario refers to. A plan that does not fit in memory is answered with what would fit,\n"
-        "and exit status 1.\n"
-        "\n"
-        "examples:\n"
-        "  k25sim predict tp8_bs1\n"
-        "  k25sim predict tp8_bs1 --set plan.batch=32 --set plan.context=8000 --ops\n"
-        "  k25sim predict tp8_bs1 --set plan.allreduce.backend=fastest --compare tp8_bs1\n"
-        "  k25sim predict my-box.yaml --inputs\n"
-        "  k25sim predict my-box.yaml --format json | jq .step_ms\n",
+    .details = "SCENARIO is a file, or the name of one that comes along (k25sim list scenarios). --set\n"
+               "reaches every key: plan.*, machine.*, architecture.*, weights.*, parameters.*, load.*, and\n"
+               "machine=NAME, calibration=NAME and the like exchange what the scenario refers to. A plan\n"
+               "that does not fit in memory is answered with what would fit, and exit status 1.\n"
+               "\n"
+               "examples:\n"
+               "  k25sim predict tp8_bs1\n"
+               "  k25sim predict tp8_bs1 --set plan.batch=32 --set plan.context=8000 --ops\n"
+               "  k25sim predict tp8_bs1 --set plan.allreduce.backend=fastest --compare tp8_bs1\n"
+               "  k25sim predict my-box.yaml --inputs\n"
+               "  k25sim predict my-box.yaml --format json | jq .step_ms\n",
     .least = 1,
     .most = 1,
     .options = options,

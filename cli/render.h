@@ -16,7 +16,8 @@ bool cli_render_table(const struct cli_answer *answer, const struct cli_renderin
 bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering *rendering,
                      struct k25_error *error);
 /* The operators; with `inputs`, the inputs instead. */
-bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error);
+bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering,
+                    struct k25_error *error);
 
 /* What `answer` takes more than `base`: totals, then operator by operator. */
 bool cli_render_difference(const struct cli_answer *answer, const struct cli_answer *base, bool ops,

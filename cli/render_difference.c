@@ -5,12 +5,9 @@
 #include "cli/render.h"
 
 static const struct cli_column columns[] = {
-    {"what", "", CLI_TEXT, 0},
-    {"value", "this", CLI_FIGURE, 0},
-    {"base", "base", CLI_FIGURE, 0},
-    {"difference", "difference", CLI_FIGURE, 0},
-    {"unit", "unit", CLI_TEXT, 0},
-    {"", "change", CLI_TEXT, 0},
+    {"what", "", CLI_TEXT, 0},       {"value", "this", CLI_FIGURE, 0},
+    {"base", "base", CLI_FIGURE, 0}, {"difference", "difference", CLI_FIGURE, 0},
+    {"unit", "unit", CLI_TEXT, 0},   {"", "change", CLI_TEXT, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 
@@ -72,15 +69,15 @@ static void print_side(const char *title, const struct cli_answer *answer)
     char words[320];
     const struct k25_scenario *s = &answer->scenario;
     cli_plan_words(answer, words, sizeof words);
-    printf("%s  %s: %s %s on %s\n      %s\n", title, s->name, s->architecture.name, s->weights.name, s->machine.name,
-           words);
+    printf("%s  %s: %s %s on %s\n      ", title, s->name, s->architecture.name, s->weights.name, s->machine.name);
+    cli_print_wrapped(words, 6);
     for (size_t i = 0; answer->set != NULL && answer->set[i] != NULL; i++)
         printf("      --set %s\n", answer->set[i]);
 }
 
 /* An object for each side by its names, and the two lists. */
-static bool emit_json(const struct cli_answer *answer, const struct cli_answer *base, const struct cli_table *totals,
-                      const struct cli_table *operators, struct k25_error *error)
+static bool emit_json(const struct cli_answer *answer, const struct cli_answer *base,
+                      const struct cli_table *totals, const struct cli_table *operators, struct k25_error *error)
 {
     json_t *first = cli_table_json(totals, error), *second = cli_table_json(operators, error);
     if (first == NULL || second == NULL) {
@@ -112,9 +109,9 @@ bool cli_render_difference(const struct cli_answer *answer, const struct cli_ans
         print_side("this", answer);
         print_side("base", base);
         printf("\n");
-        ok = cli_table_print(&totals, 0, error);
+        ok = cli_table_print(&totals, error);
         printf("\n");
-        ok = ok && cli_table_print(&operators, 0, error);
+        ok = ok && cli_table_print(&operators, error);
     }
     cli_table_close(&totals);
     cli_table_close(&operators);

@@ -3,26 +3,26 @@
 
 static json_t *plan_json(const struct k25_plan *plan)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:f, s:s, s:f, s:{s:s, s:f, s:i, s:s}, s:{s:s, s:i}, s:{s:s, s:i}}",
-                     "tp", plan->tp, "ep", plan->ep, "dp", plan->dp, "dcp", plan->dcp, "pp", plan->pp,
-                     "attention_dp", plan->attention_dp, "batch", plan->batch, "context", plan->context, "kv_dtype",
-                     k25_kv_dtype_names[plan->kv_dtype], "memory_utilisation", plan->memory_utilisation, "allreduce",
-                     "backend", k25_allreduce_backend_names[plan->allreduce.backend], "oneshot_max_bytes",
-                     plan->allreduce.oneshot_max_bytes, "oneshot_max_rows", plan->allreduce.oneshot_max_rows,
-                     "protocol", k25_protocol_names[plan->allreduce.protocol], "graph", "mode",
-                     k25_graph_mode_names[plan->graph.mode], "max_rows", plan->graph.max_rows, "speculation", "method",
-                     k25_speculation_names[plan->speculation.method], "tokens", plan->speculation.tokens);
+    return json_pack(
+        "{s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:f, s:s, s:f, s:{s:s, s:f, s:i, s:s}, s:{s:s, s:i}, s:{s:s, s:i}}",
+        "tp", plan->tp, "ep", plan->ep, "dp", plan->dp, "dcp", plan->dcp, "pp", plan->pp, "attention_dp",
+        plan->attention_dp, "batch", plan->batch, "context", plan->context, "kv_dtype",
+        k25_kv_dtype_names[plan->kv_dtype], "memory_utilisation", plan->memory_utilisation, "allreduce", "backend",
+        k25_allreduce_backend_names[plan->allreduce.backend], "oneshot_max_bytes",
+        plan->allreduce.oneshot_max_bytes, "oneshot_max_rows", plan->allreduce.oneshot_max_rows, "protocol",
+        k25_protocol_names[plan->allreduce.protocol], "graph", "mode", k25_graph_mode_names[plan->graph.mode],
+        "max_rows", plan->graph.max_rows, "speculation", "method", k25_speculation_names[plan->speculation.method],
+        "tokens", plan->speculation.tokens);
 }
 
 static json_t *memory_json(const struct k25_memory *memory)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "capacity_bytes",
-                     cli_json_real(memory->capacity), "budget_bytes", cli_json_real(memory->budget), "weights_bytes",
-                     cli_json_real(memory->weights), "reserve_bytes", cli_json_real(memory->reserve),
-                     "kv_bytes_per_token", cli_json_real(memory->kv_per_token), "kv_pool_bytes",
-                     cli_json_real(memory->pool_bytes), "kv_pool_tokens", cli_json_real(memory->pool_tokens),
-                     "need_tokens", cli_json_real(memory->need_tokens), "largest_batch",
-                     cli_json_real(memory->max_batch));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "capacity_bytes", cli_json_real(memory->capacity),
+        "budget_bytes", cli_json_real(memory->budget), "weights_bytes", cli_json_real(memory->weights),
+        "reserve_bytes", cli_json_real(memory->reserve), "kv_bytes_per_token", cli_json_real(memory->kv_per_token),
+        "kv_pool_bytes", cli_json_real(memory->pool_bytes), "kv_pool_tokens", cli_json_real(memory->pool_tokens),
+        "need_tokens", cli_json_real(memory->need_tokens), "largest_batch", cli_json_real(memory->max_batch));
 }
 
 /* Members of the root in the order in which they are set. */

@@ -104,7 +104,7 @@ static bool print_groups(const struct k25_prediction *p, struct k25_error *error
     snprintf(rest.name, sizeof rest.name, "%zu others below 1 %%", minor);
     if (minor > 0)
         add_group(&table, &rest, p->gpu_busy);
-    bool ok = cli_table_print(&table, 0, error);
+    bool ok = cli_table_print(&table, error);
     cli_table_close(&table);
     return ok;
 }
@@ -115,8 +115,9 @@ static void print_memory(const struct k25_memory *memory)
     printf("memory of a GPU: weights %s, reserve %s, leaving %s of %s for the cache\n",
            k25_text_bytes(memory->weights, a, sizeof a), k25_text_bytes(memory->reserve, b, sizeof b),
            k25_text_bytes(memory->pool_bytes, c, sizeof c), k25_text_bytes(memory->budget, d, sizeof d));
-    printf("  cache of %s tokens at %s each; this batch needs %s", k25_text_count(memory->pool_tokens, a, sizeof a),
-           k25_text_bytes(memory->kv_per_token, b, sizeof b), k25_text_count(memory->need_tokens, c, sizeof c));
+    printf("  cache of %s tokens at %s each; this batch needs %s",
+           k25_text_count(memory->pool_tokens, a, sizeof a), k25_text_bytes(memory->kv_per_token, b, sizeof b),
+           k25_text_count(memory->need_tokens, c, sizeof c));
     if (memory->fits)
         printf("; largest batch at this context %s", k25_text_count(memory->max_batch, d, sizeof d));
     printf("\n");
@@ -143,24 +144,13 @@ static void print_misfit(const struct cli_answer *answer)
         printf("  no larger TP on %s fits this batch and context\n", answer->scenario.machine.name);
 }
 
-/* Long sentences break at a space, and go on below their first word. */
 static void print_sentences(const char *title, const struct cli_sentences *sentences)
 {
-    enum { WIDTH = 96 };
     if (sentences->count > 0)
         printf("\n%s\n", title);
     for (size_t i = 0; i < sentences->count; i++) {
-        const char *rest = sentences->text[i], *lead = "- ";
-        while (strlen(rest) > WIDTH) {
-            size_t cut = WIDTH;
-            while (cut > 0 && rest[cut] != ' ')
-                cut--;
-            cut = cut > 0 ? cut : WIDTH;
-            printf("  %s%.*s\n", lead, (int)cut, rest);
-            rest += cut + (rest[cut] == ' ');
-            lead = "  ";
-        }
-        printf("  %s%s\n", lead, rest);
+        printf("  - ");
+        cli_print_wrapped(sentences->text[i], 4);
     }
 }
 
@@ -169,7 +159,7 @@ static bool print_inputs(const struct cli_answer *answer, const char *root, stru
     struct cli_table table;
     cli_input_table(answer, root, &table);
     printf("\n");
-    bool ok = cli_table_print(&table, 0, error);
+    bool ok = cli_table_print(&table, error);
     cli_table_close(&table);
     return ok;
 }
@@ -183,7 +173,7 @@ static bool print_step(const struct cli_answer *answer, bool ops, struct k25_err
         return print_groups(p, error);
     struct cli_table table;
     cli_operator_table(answer, false, &table);
-    bool ok = cli_table_print(&table, 0, error);
+    bool ok = cli_table_print(&table, error);
     cli_table_close(&table);
     return ok;
 }

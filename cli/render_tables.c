@@ -51,7 +51,9 @@ static void add_operator(struct cli_table *table, const struct k25_operator *op,
 {
     static const char *const kinds[] = {"kernel", "allreduce", "allgather"};
     bool kernel = op->kind == K25_OP_KERNEL, product = kernel && op->n > 0;
-    const char *bound = kernel ? k25_bound_names[priced->bound] : priced->wait > priced->transfer ? "wait" : "transfer";
+    const char *bound = kernel                            ? k25_bound_names[priced->bound]
+                        : priced->wait > priced->transfer ? "wait"
+                                                          : "transfer";
     const char *backend = kernel ? "" : k25_backend_names[priced->backend];
     bool of_layers = op->layers[0] != '\0';
     cli_table_text(table, "%s", op->name);
@@ -115,14 +117,9 @@ void cli_operator_table(const struct cli_answer *answer, bool totals, struct cli
 }
 
 static const struct cli_column input_columns[] = {
-    {"input", "input", CLI_TEXT, 0},
-    {"value", "value", CLI_TEXT, 40},
-    {"unit", "unit", CLI_TEXT, 0},
-    {"origin", NULL, CLI_TEXT, 0},
-    {"file", NULL, CLI_TEXT, 0},
-    {"line", NULL, CLI_COUNT, 0},
-    {"", "from", CLI_TEXT, 0},
-    {NULL, NULL, CLI_TEXT, 0},
+    {"input", "input", CLI_TEXT, 0}, {"value", "value", CLI_TEXT, 40}, {"unit", "unit", CLI_TEXT, 0},
+    {"origin", NULL, CLI_TEXT, 0},   {"file", NULL, CLI_TEXT, 0},      {"line", NULL, CLI_COUNT, 0},
+    {"", "from", CLI_TEXT, 0},       {NULL, NULL, CLI_TEXT, 0},
 };
 
 void cli_input_table(const struct cli_answer *answer, const char *root, struct cli_table *table)
@@ -137,13 +134,14 @@ void cli_input_table(const struct cli_answer *answer, const char *root, struct c
         cli_table_text(table, "%s", input->value);
         cli_table_text(table, "%s", input->unit);
         cli_table_text(table, "%s", k25_origin_name(input->origin));
-        cli_table_text(table, "%s", input->file);
+        cli_table_text(table, "%s", cli_short_path(input->file, root));
         number_or_nothing(table, input->line > 0, input->line);
         cli_table_text(table, "%s", from);
     }
 }
 
-bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error)
+bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering,
+                    struct k25_error *error)
 {
     struct cli_table table;
     if (rendering->inputs)

@@ -68,6 +68,10 @@ size_t cli_table_rows(const struct cli_table *table)
 
 const char *cli_figure(double value, char *out, size_t size)
 {
+    if (value == 0) {
+        snprintf(out, size, "0");
+        return out;
+    }
     double magnitude = fabs(value);
     /* 9.9996 is 10.00 with four digits. */
     int whole = magnitude < 1 ? 1 : (int)floor(log10(magnitude) + 5e-5) + 1;
@@ -134,6 +138,10 @@ static void print_cell(enum cli_style style, const char *text, struct extent ext
 {
     size_t length = strlen(text), width = extent.left + extent.right;
     size_t before = 0;
+    if (length == 0) {
+        *held += width + 2;
+        return;
+    }
     if (style != CLI_TEXT)
         before = title || style == CLI_COUNT ? width - length : extent.left - left_of_point(text);
     pad(*held + before);
@@ -141,35 +149,64 @@ static void print_cell(enum cli_style style, const char *text, struct extent ext
     *held = width - length - before + 2;
 }
 
-bool cli_table_print(const struct cli_table *table, int indent, struct k25_error *error)
+/* A text in the last column goes on below itself when the line is full. */
+static void print_row(const struct cli_table *table, const struct cli_cell *cells, const struct extent *extent,
+                      size_t last)
+{
+    size_t held = 0, start = 0;
+    for (size_t c = 0; c <= last; c++) {
+        char text[CELL];
+        const struct cli_column *column = &table->columns[c];
+        if (column->title == NULL)
+            continue;
+        show(column, &cells[c], text);
+        if (c == last && column->style == CLI_TEXT && start + 20 < CLI_WIDTH && text[0] != '\0') {
+            pad(held);
+            cli_print_wrapped(text, (int)start);
+            return;
+        }
+        print_cell(column->style, text, extent[c], false, &held);
+        start += extent[c].left + extent[c].right + 2;
+    }
+    printf("\n");
+}
+
+bool cli_table_print(const struct cli_table *table, struct k25_error *error)
 {
     struct extent *extent = calloc(table->width, sizeof *extent);
     if (table->failed || extent == NULL) {
         free(extent);
         return k25_fail(error, K25_RESOURCE, "out of memory");
     }
-    size_t held = (size_t)indent;
+    size_t held = 0, last = 0;
     for (size_t c = 0; c < table->width; c++) {
         const struct cli_column *column = &table->columns[c];
         if (column->title == NULL)
             continue;
         extent[c] = measure(table, c);
         print_cell(column->style, column->title, extent[c], true, &held);
+        last = c;
     }
     printf("\n");
-    for (size_t i = 0; i < table->count; i++) {
-        char text[CELL];
-        size_t c = i % table->width;
-        const struct cli_column *column = &table->columns[c];
-        if (c == 0)
-            held = (size_t)indent;
-        if (column->title != NULL)
-            print_cell(column->style, show(column, &table->cells[i], text), extent[c], false, &held);
-        if (c + 1 == table->width)
-            printf("\n");
-    }
+    for (size_t i = 0; i < table->count; i += table->width)
+        print_row(table, &table->cells[i], extent, last);
     free(extent);
     return true;
+}
+
+void cli_print_wrapped(const char *text, int indent)
+{
+    size_t width = (size_t)(CLI_WIDTH - indent);
+    while (strlen(text) > width) {
+        size_t cut = width;
+        while (cut > 0 && text[cut] != ' ')
+            cut--;
+        if (cut == 0)
+            cut = strcspn(text, " "); /* a word longer than the line stays whole */
+        printf("%.*s\n%*s", (int)cut, text, indent, "");
+        text += cut + (text[cut] == ' ');
+    }
+    printf("%s\n", text);
 }
 
 static void csv_text(const char *text)
@@ -265,7 +302,7 @@ bool cli_table_emit(const struct cli_table *table, enum cli_format format, struc
     if (format == CLI_CSV)
         return cli_table_csv(table, error);
     if (format == CLI_TABLE)
-        return cli_table_print(table, 0, error);
+        return cli_table_print(table, error);
     json_t *rows = cli_table_json(table, error);
     return rows != NULL && cli_print_json(rows, error);
 }

@@ -49,8 +49,8 @@ void cli_table_nothing(struct cli_table *table);
 
 size_t cli_table_rows(const struct cli_table *table);
 
-/* Writes to standard output; `indent` spaces in front of each line of the table for people. */
-bool cli_table_print(const struct cli_table *table, int indent, struct k25_error *error);
+/* Each writes to standard output. */
+bool cli_table_print(const struct cli_table *table, struct k25_error *error);
 bool cli_table_csv(const struct cli_table *table, struct k25_error *error);
 /* A list of objects; NULL when memory ran out. */
 json_t *cli_table_json(const struct cli_table *table, struct k25_error *error);
@@ -63,6 +63,11 @@ bool cli_print_json(json_t *root, struct k25_error *error);
 
 /* A table alone, in any format. */
 bool cli_table_emit(const struct cli_table *table, enum cli_format format, struct k25_error *error);
+
+/* Prints a text up to column CLI_WIDTH; what does not fit goes on in the next line behind `indent` spaces. The
+ * cursor stands at `indent` already. */
+enum { CLI_WIDTH = 100 };
+void cli_print_wrapped(const char *text, int indent);
 
 /* Four significant digits and at most four decimals: "21.69", "0.0425", "1,536". Returns `out`. */
 const char *cli_figure(double value, char *out, size_t size);

@@ -20,8 +20,8 @@ static struct {
 } given;
 
 static const struct poptOption options[] = {
-    {"scenario", '\0', POPT_ARG_STRING, &given.scenario, 0, "for every row, instead of the one named like its group",
-     "SCENARIO"},
+    {"scenario", '\0', POPT_ARG_STRING, &given.scenario, 0,
+     "for every row, instead of the one named like its group", "SCENARIO"},
     {"where", '\0', POPT_ARG_ARGV, &given.where, 0, "only rows with this value (may be repeated)", "COLUMN=VALUE"},
     {"set", '\0', POPT_ARG_ARGV, &given.set, 0, "override a key of the scenarios (may be repeated)", "KEY=VALUE"},
     {"fit", '\0', POPT_ARG_NONE, &given.fit, 0, "errors after a fit of the parameters to the rows, too", NULL},
@@ -153,7 +153,7 @@ bool cli_report_add(struct cli_report *report, const char *key, const char *titl
         ok = report->printed || cli_table_csv(table, error);
     } else if (cli_table_rows(table) > 0) {
         printf("%s%s%s", report->printed ? "\n" : "", title, title[0] != '\0' ? "\n" : "");
-        ok = cli_table_print(table, 0, error);
+        ok = cli_table_print(table, error);
     }
     report->printed = true;
     cli_table_close(table);
@@ -171,19 +171,19 @@ const struct cli_command cli_validate = {
     .name = "validate",
     .arguments = "FILE.csv",
     .summary = "measured against predicted: errors, and the rows that have no prediction",
-    .details =
-        "FILE.csv is a table of measured points (docs/formats.md) or, with a column latency_us, of measured kernels or\n"
-        "collectives (gzip is read, too). Points of one group and variant are one box and build; errors are\n"
-        "|predicted - measured| / measured in the metric of the row. `roofline` reads every byte of weights and cache\n"
-        "once at the data sheet's bandwidth and nothing else: what a model must beat. Kernels are fitted on the\n"
-        "even-numbered shapes of each family and scored on the odd ones.\n"
-        "With --format csv the first table is printed; with --points, that of the rows.\n"
-        "\n"
-        "examples:\n"
-        "  k25sim validate points.csv\n"
-        "  k25sim validate points.csv --where dcp=1 --where spec_kind=none --cv loo --bar mean=4 --bar worst=12\n"
-        "  k25sim validate points.csv --scenario my-box.yaml --points --format csv\n"
-        "  k25sim validate gemm.csv.gz --params\n",
+    .details = "FILE.csv is a table of measured points (docs/formats.md) or, with a column latency_us, of\n"
+               "measured kernels or collectives (gzip is read, too). Points of one group and variant are\n"
+               "one box and build; errors are |predicted - measured| / measured in the metric of the row.\n"
+               "`roofline` reads every byte of weights and cache once at the data sheet's bandwidth and\n"
+               "nothing else: what a model must beat. Kernels are fitted on the even-numbered shapes of\n"
+               "each family and scored on the odd ones. With --format csv the first table is printed; with\n"
+               "--points, that of the rows.\n"
+               "\n"
+               "examples:\n"
+               "  k25sim validate points.csv\n"
+               "  k25sim validate points.csv --where dcp=1 --cv loo --bar mean=4 --bar worst=12\n"
+               "  k25sim validate points.csv --scenario my-box.yaml --points --format csv\n"
+               "  k25sim validate gemm.csv.gz --params\n",
     .least = 1,
     .most = 1,
     .options = options,

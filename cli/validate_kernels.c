@@ -9,10 +9,9 @@
 static const char *const usual_machine = "rtx-pro-6000-8x-two-socket";
 
 static const struct cli_column family_columns[] = {
-    {"family", "family", CLI_TEXT, 52},
     {"kind", NULL, CLI_TEXT, 0},
-    {"rows", "rows", CLI_COUNT, 0},
-    {"skipped", "skipped", CLI_COUNT, 0},
+    {"rows", NULL, CLI_COUNT, 0},
+    {"skipped", NULL, CLI_COUNT, 0},
     {"warm", "warm", CLI_COUNT, 0},
     {"fitted", NULL, CLI_COUNT, 0},
     {"scored", "scored", CLI_COUNT, 0},
@@ -22,6 +21,7 @@ static const struct cli_column family_columns[] = {
     {"worst_pct", "worst %", CLI_FIGURE, 0},
     {"bar_median_pct", "bar", CLI_FIGURE, 0},
     {"cold_rate_gbs", NULL, CLI_FIGURE, 0},
+    {"family", "family", CLI_TEXT, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 
@@ -37,7 +37,6 @@ static void add_family(struct cli_table *table, enum k25_table_kind kind, const 
                        const struct k25_kernel_score *score)
 {
     bool any = score->scored > 0;
-    cli_table_text(table, "%s", family->name);
     cli_table_text(table, "%s", k25_table_kind_names[kind]);
     cli_table_number(table, (double)family->rows);
     cli_table_number(table, (double)skipped(family));
@@ -50,15 +49,19 @@ static void add_family(struct cli_table *table, enum k25_table_kind kind, const 
     cli_table_number(table, any ? score->max * 100 : NAN);
     cli_table_number(table, family->bar > 0 ? family->bar * 100 : NAN);
     cli_table_number(table, score->cold_rate > 0 ? score->cold_rate / 1e9 : NAN);
+    cli_table_text(table, "%s", family->name);
 }
 
+/* People are spared the families in which nothing could be scored; their rows are counted under the reasons. */
 static bool report_families(const struct k25_kernel_table *kernels, const struct k25_kernel_scores *scores,
                             struct cli_report *report, struct k25_error *error)
 {
     struct cli_table table;
     cli_table_open(&table, family_columns);
-    for (int i = 0; i < kernels->families; i++)
-        add_family(&table, kernels->kind, &kernels->family[i], &scores->family[i]);
+    for (int i = 0; i < kernels->families; i++) {
+        if (report->format != CLI_TABLE || scores->family[i].scored > 0)
+            add_family(&table, kernels->kind, &kernels->family[i], &scores->family[i]);
+    }
     return cli_report_add(report, "errors", "", &table, error);
 }
 
@@ -93,13 +96,13 @@ static bool report_skips(const struct k25_kernel_table *kernels, const struct k2
 }
 
 static const struct cli_column param_columns[] = {
-    {"family", "family", CLI_TEXT, 48},
     {"parameter", "parameter", CLI_TEXT, 0},
     {"unit", "unit", CLI_TEXT, 0},
     {"prior", "prior", CLI_FIGURE, 0},
     {"fitted", "fitted", CLI_FIGURE, 0},
     {"prior_spread", "prior spread", CLI_FIGURE, 0},
     {"spread", "spread", CLI_FIGURE, 0},
+    {"family", "family", CLI_TEXT, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 
@@ -113,13 +116,13 @@ static bool report_params(const struct k25_kernel_table *kernels, const struct k
         for (size_t j = 0; j < score->free; j++) {
             int id = score->id[j];
             const struct k25_param_info *info = &k25_param_info[id];
-            cli_table_text(&table, "%s", kernels->family[i].name);
             cli_table_text(&table, "%s", info->name);
             cli_table_text(&table, "%s", info->unit);
             cli_table_number(&table, priors->centre[id] / info->scale);
             cli_table_number(&table, score->params.value[id] / info->scale);
             cli_table_number(&table, priors->spread[id]);
             cli_table_number(&table, score->log_sd[id]);
+            cli_table_text(&table, "%s", kernels->family[i].name);
         }
     }
     return cli_report_add(report, "parameters", "fitted parameters (spread: standard deviation of the logarithm)",
@@ -128,11 +131,11 @@ static bool report_params(const struct k25_kernel_table *kernels, const struct k
 
 static const struct cli_column row_columns[] = {
     {"line", "line", CLI_COUNT, 0},
-    {"family", "family", CLI_TEXT, 48},
     {"use", "use", CLI_TEXT, 0},
     {"measured_us", "measured us", CLI_FIGURE, 0},
     {"predicted_us", "predicted us", CLI_FIGURE, 0},
     {"error_pct", "error %", CLI_FIGURE, 0},
+    {"family", "family", CLI_TEXT, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 
@@ -145,11 +148,11 @@ static bool report_rows(const struct k25_kernel_table *kernels, const struct k25
     for (size_t i = 0; i < kernels->rows; i++) {
         const struct k25_kernel_row *row = &kernels->row[i];
         cli_table_number(&table, row->line);
-        cli_table_text(&table, "%s", kernels->family[row->family].name);
         cli_table_text(&table, "%s", uses[scores->use[i]]);
         cli_table_number(&table, row->latency * 1e6);
         cli_table_number(&table, scores->predicted[i] * 1e6);
         cli_table_number(&table, (scores->predicted[i] / row->latency - 1) * 100);
+        cli_table_text(&table, "%s", kernels->family[row->family].name);
     }
     return cli_report_add(report, "points", "rows", &table, error);
 }
@@ -191,20 +194,24 @@ static bool load_machine(const struct cli *cli, const char *name, struct k25_mac
     char path[1024];
     struct k25_link_defaults links;
     return k25_library_params(&cli->library, path, sizeof path) && k25_priors_load(path, priors, NULL, error) &&
-           k25_library_links(&cli->library, path, sizeof path) && k25_link_defaults_load(path, &links, NULL, error) &&
+           k25_library_links(&cli->library, path, sizeof path) &&
+           k25_link_defaults_load(path, &links, NULL, error) &&
            k25_library_find(&cli->library, K25_SHELF_MACHINE, name, "", "", path, sizeof path, error) &&
            k25_machine_load(path, &links, machine, NULL, error);
 }
 
-enum k25_status cli_validate_kernels(const struct cli *cli, const struct cli_validation *v, struct k25_error *error)
+enum k25_status cli_validate_kernels(const struct cli *cli, const struct cli_validation *v,
+                                     struct k25_error *error)
 {
     static struct k25_machine machine; /* too large for a stack, as the priors */
     static struct k25_priors priors;
     struct k25_kernel_scores scores = {0};
     bool met = true;
     if (v->where != NULL || v->set != NULL || v->scenario != NULL || v->folds > 0)
-        return cli_misused(&cli_validate, error, "%s is a table of kernels: --scenario, --where, --set and --cv are for "
-                           "measured points", v->path);
+        return cli_misused(&cli_validate, error,
+                           "%s is a table of kernels: --scenario, --where, --set and --cv are for "
+                           "measured points",
+                           v->path);
     if (!load_machine(cli, v->machine != NULL ? v->machine : usual_machine, &machine, &priors, error))
         return cli_failed(error);
     struct k25_kernel_table *kernels = k25_kernel_table_read(v->path, &machine, error);

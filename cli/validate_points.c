@@ -200,16 +200,16 @@ static bool fit_all(const struct cli_validation *v, struct cli_pairs *pairs, str
     bool ok = true;
     for (size_t i = 0; ok && v->fit && i < pairs->count; i++) {
         struct cli_pair *pair = &pairs->list[i];
-        cli_progress("fitting %.60s variant %s (%zu of %zu, %zu rows)", pair->group, pair->variant, i + 1, pairs->count,
-                     pair->count);
+        cli_progress("fitting %.60s variant %s (%zu of %zu, %zu rows)", pair->group, pair->variant, i + 1,
+                     pairs->count, pair->count);
         ok = cli_pair_fit(pair, error) && (v->folds == 0 || cli_pair_cross_validate(pair, v->folds, error));
     }
     cli_progress(NULL);
     return ok;
 }
 
-static bool report_all(const struct cli_validation *v, const struct k25_suite *suite, const struct cli_pairs *pairs,
-                       struct k25_error *error)
+static bool report_all(const struct cli_validation *v, const struct k25_suite *suite,
+                       const struct cli_pairs *pairs, struct k25_error *error)
 {
     struct cli_report report = {.format = v->format};
     bool points_first = v->format == CLI_CSV && v->points;
@@ -246,10 +246,11 @@ static bool bars_met(const struct cli_validation *v, const struct cli_pairs *pai
 
 enum k25_status cli_validate_points(const struct cli *cli, const struct cli_validation *v, struct k25_error *error)
 {
-    struct k25_suite suite;
+    struct k25_suite suite = {0};
     struct cli_pairs pairs = {0};
     bool met = true;
-    bool ok = k25_suite_load(&cli->library, v->path, v->scenario, v->where, cli_count(v->where), v->set,
+    bool ok = cli_check_overrides(&cli->library, v->scenario, v->set, cli_count(v->set), error) &&
+              k25_suite_load(&cli->library, v->path, v->scenario, v->where, cli_count(v->where), v->set,
                              cli_count(v->set), &suite, error) &&
               cli_pairs_make(&suite, 1, &pairs, error);
     if (ok && suite.count == 0)

@@ -49,7 +49,12 @@ double k25_allgather_time(double bytes, const struct k25_group *group, const str
 double k25_wait_time(int n, double segment, const struct k25_params *params)
 {
     const double *p = params->value;
-    return k25_normal_max(n) * hypot(p[K25_SKEW_SIGMA], p[K25_SKEW_RHO] * segment) + p[K25_SKEW_LAG] * (n - 1) / n;
+    if (n == 1)
+        return 0;
+    double jitter = k25_normal_max(n) * hypot(p[K25_SKEW_SIGMA], p[K25_SKEW_RHO] * segment);
+    double lag = p[K25_SKEW_LAG] * (n - 1) / n;
+    double larger = fmax(jitter, lag), q = 2.4 + 0.29 * log2(n);
+    return larger > 0 ? larger * pow(1 + pow(fmin(jitter, lag) / larger, q), 1 / q) : 0;
 }
 
 /* E[max] = integral of x n phi(x) Phi(x)^(n-1) dx, by Simpson's rule: the integrand is smooth and vanishes at the ends,

@@ -23,16 +23,23 @@ static bool fits(int length, size_t size, struct k25_error *error)
     return (length >= 0 && (size_t)length < size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
 }
 
-/* A file of model/zoo is a quantisation scheme when its architecture's file stands beside it:
- * kimi-k2.5.int4_g32.yaml and kimi-k2.5.yaml. The dots inside names forbid a simpler rule. */
+/* Whether a file of model/zoo is a quantisation scheme. Names do not tell: glm-5.1 is no scheme of glm-5. The line
+ * `k25sim: weights` does, and finding it takes no parser. */
 static bool is_weights(const struct k25_library *library, const char *stem)
 {
     char path[1024];
-    const char *dot = strrchr(stem, '.');
-    if (dot == NULL)
-        return false;
-    int length = snprintf(path, sizeof path, "%s/model/zoo/%.*s.yaml", library->root, (int)(dot - stem), stem);
-    return length > 0 && (size_t)length < sizeof path && k25_file_exists(path);
+    size_t size;
+    int length = snprintf(path, sizeof path, "%s/model/zoo/%s.yaml", library->root, stem);
+    char *text = length > 0 && (size_t)length < sizeof path ? k25_file_read(path, 1 << 20, &size, NULL) : NULL;
+    const char *kind = text == NULL ? NULL : strncmp(text, "k25sim:", 7) == 0 ? text : strstr(text, "\nk25sim:");
+    bool weights = false;
+    if (kind != NULL) {
+        kind = strchr(kind, ':') + 1;
+        kind += strspn(kind, " ");
+        weights = strncmp(kind, "weights", 7) == 0;
+    }
+    free(text);
+    return weights;
 }
 
 static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)

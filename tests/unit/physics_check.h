@@ -107,13 +107,11 @@ static inline double step_of(const struct box *box, const struct k25_params *par
     return p.step;
 }
 
-/* The operator whose name starts with `name`, the nth one of them from 0; fails when there is none. */
+/* The nth operator of that name from 0 (one a group of layers); fails when there is none. */
 static inline const struct k25_operator *find_op(const struct k25_step *step, const char *name, int nth)
 {
     for (size_t i = 0; i < step->count; i++) {
-        size_t length = strlen(name);
-        const char *after = step->op[i].name + length;
-        if (strncmp(step->op[i].name, name, length) == 0 && (*after == '\0' || *after == ' ') && nth-- == 0)
+        if (strcmp(step->op[i].name, name) == 0 && nth-- == 0)
             return &step->op[i];
     }
     fail_msg("no operator %s", name);

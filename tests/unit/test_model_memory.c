@@ -18,9 +18,7 @@ static double held(const char *const *names)
     double bytes = 0;
     for (size_t i = 0; i < step.count; i++) {
         for (size_t j = 0; names[j] != NULL; j++) {
-            size_t length = strlen(names[j]);
-            char after = step.op[i].name[length];
-            if (strncmp(step.op[i].name, names[j], length) == 0 && (after == '\0' || after == ' '))
+            if (strcmp(step.op[i].name, names[j]) == 0)
                 bytes += step.op[i].calls * step.op[i].resident;
         }
     }

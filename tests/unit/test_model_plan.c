@@ -57,16 +57,16 @@ static void bad_values_have_a_position(void **state)
     (void)state;
     struct k25_plan plan;
     static const struct { const char *text, *message; } cases[] = {
-        {"{tp: 0, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: 0 is below 1"},
-        {"{tp: 65, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: 65 is above 64"},
-        {"{tp: 8, batch: 0, context: 1}", "plan.yaml:1:16: plan.batch: 0 is below 1"},
-        {"{tp: 8, batch: 1, context: 0}", "plan.yaml:1:28: plan.context: 0 is below 1"},
-        {"{tp: 8.5, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: '8.5' is not an integer"},
+        {"{tp: 0, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: 0 is out of range, expected 1 to 64"},
+        {"{tp: 65, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: 65 is out of range, expected 1 to 64"},
+        {"{tp: 8, batch: 0, context: 1}", "plan.yaml:1:16: plan.batch: 0 is out of range, expected 1 to 65536"},
+        {"{tp: 8, batch: 1, context: 0}", "plan.yaml:1:28: plan.context: 0 is out of range, expected 1 to 100000000"},
+        {"{tp: 8.5, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: '8.5' is not a whole number"},
         {"{tp: 8, batch: 1}", "plan.yaml:1:1: missing key 'context' in plan"},
         {"{tp: 8, batch: 1, context: 1, kvdtype: fp8}",
          "plan.yaml:1:31: unknown key 'kvdtype' in plan, did you mean 'kv_dtype'?"},
         {"{tp: 8, batch: 1, context: 1, kv_dtype: fp4}",
-         "plan.yaml:1:41: plan.kv_dtype: 'fp4' is not one of bf16, fp8, did you mean 'fp8'?"},
+         "plan.yaml:1:41: plan.kv_dtype: unknown value 'fp4', expected one of bf16, fp8, did you mean 'fp8'?"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_error error = {0};

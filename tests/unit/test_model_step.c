@@ -8,49 +8,49 @@ static void build(const struct box *box, const struct k25_params *params)
     k25_step_build(&box->architecture, &box->weights, &box->machine, &box->plan, params, &step);
 }
 
-/* Name, calls, kind and shape of every operator of Kimi-K2.5 at TP8 in its order: docs of DESIGN.md 4.1. n and k are
+/* Name, layers, calls, kind and shape of every operator of Kimi-K2.5 at TP8 in its order: DESIGN.md 4.1. n and k are
  * those of y[rows,n] = x[rows,k] W; heads/8 = 8: q_b 8 x 192, o_proj 8 x 128; dense 2 x 18432 / 8; experts 2048 / 8. */
-static const struct { const char *name; double calls; int kind; double n, k; } kimi_tp8[] = {
-    {"embedding", 1, K25_OP_KERNEL, 0, 0},
-    {"allreduce_embedding", 1, K25_OP_ALLREDUCE, 0, 0},
-    {"attention_norm [dense]", 1, K25_OP_KERNEL, 0, 0},
-    {"qkv_a [dense]", 1, K25_OP_KERNEL, 2112, 7168},
-    {"qkv_a_norm [dense]", 1, K25_OP_KERNEL, 0, 0},
-    {"q_b [dense]", 1, K25_OP_KERNEL, 1536, 1536},
-    {"absorb_k [dense]", 1, K25_OP_KERNEL, 512, 128},
-    {"rope_and_cache_write [dense]", 1, K25_OP_KERNEL, 0, 0},
-    {"mla_attention [dense]", 1, K25_OP_KERNEL, 0, 0},
-    {"absorb_v [dense]", 1, K25_OP_KERNEL, 128, 512},
-    {"o_proj [dense]", 1, K25_OP_KERNEL, 7168, 1024},
-    {"allreduce_attention [dense]", 1, K25_OP_ALLREDUCE, 0, 0},
-    {"ffn_norm [dense]", 1, K25_OP_KERNEL, 0, 0},
-    {"ffn_gate_up [dense]", 1, K25_OP_KERNEL, 4608, 7168},
-    {"ffn_activation [dense]", 1, K25_OP_KERNEL, 0, 0},
-    {"ffn_down [dense]", 1, K25_OP_KERNEL, 7168, 2304},
-    {"allreduce_ffn [dense]", 1, K25_OP_ALLREDUCE, 0, 0},
-    {"attention_norm [moe]", 60, K25_OP_KERNEL, 0, 0},
-    {"qkv_a [moe]", 60, K25_OP_KERNEL, 2112, 7168},
-    {"qkv_a_norm [moe]", 60, K25_OP_KERNEL, 0, 0},
-    {"q_b [moe]", 60, K25_OP_KERNEL, 1536, 1536},
-    {"absorb_k [moe]", 60, K25_OP_KERNEL, 512, 128},
-    {"rope_and_cache_write [moe]", 60, K25_OP_KERNEL, 0, 0},
-    {"mla_attention [moe]", 60, K25_OP_KERNEL, 0, 0},
-    {"absorb_v [moe]", 60, K25_OP_KERNEL, 128, 512},
-    {"o_proj [moe]", 60, K25_OP_KERNEL, 7168, 1024},
-    {"allreduce_attention [moe]", 60, K25_OP_ALLREDUCE, 0, 0},
-    {"ffn_norm [moe]", 60, K25_OP_KERNEL, 0, 0},
-    {"router [moe]", 60, K25_OP_KERNEL, 384, 7168},
-    {"top_k [moe]", 60, K25_OP_KERNEL, 0, 0},
-    {"routed_experts [moe]", 60, K25_OP_KERNEL, 256, 7168},
-    {"shared_gate_up [moe]", 60, K25_OP_KERNEL, 512, 7168},
-    {"shared_activation [moe]", 60, K25_OP_KERNEL, 0, 0},
-    {"shared_down [moe]", 60, K25_OP_KERNEL, 7168, 256},
-    {"add_shared [moe]", 60, K25_OP_KERNEL, 0, 0},
-    {"allreduce_ffn [moe]", 60, K25_OP_ALLREDUCE, 0, 0},
-    {"final_norm", 1, K25_OP_KERNEL, 0, 0},
-    {"lm_head", 1, K25_OP_KERNEL, 20480, 7168},
-    {"gather_logits", 1, K25_OP_ALLGATHER, 0, 0},
-    {"sampling", 1, K25_OP_KERNEL, 0, 0},
+static const struct { const char *name, *layers; double calls; int kind; double n, k; } kimi_tp8[] = {
+    {"embedding", "", 1, K25_OP_KERNEL, 0, 0},
+    {"allreduce_embedding", "", 1, K25_OP_ALLREDUCE, 0, 0},
+    {"attention_norm", "dense", 1, K25_OP_KERNEL, 0, 0},
+    {"qkv_a", "dense", 1, K25_OP_KERNEL, 2112, 7168},
+    {"qkv_a_norm", "dense", 1, K25_OP_KERNEL, 0, 0},
+    {"q_b", "dense", 1, K25_OP_KERNEL, 1536, 1536},
+    {"absorb_k", "dense", 1, K25_OP_KERNEL, 512, 128},
+    {"rope_and_cache_write", "dense", 1, K25_OP_KERNEL, 0, 0},
+    {"mla_attention", "dense", 1, K25_OP_KERNEL, 0, 0},
+    {"absorb_v", "dense", 1, K25_OP_KERNEL, 128, 512},
+    {"o_proj", "dense", 1, K25_OP_KERNEL, 7168, 1024},
+    {"allreduce_attention", "dense", 1, K25_OP_ALLREDUCE, 0, 0},
+    {"ffn_norm", "dense", 1, K25_OP_KERNEL, 0, 0},
+    {"ffn_gate_up", "dense", 1, K25_OP_KERNEL, 4608, 7168},
+    {"ffn_activation", "dense", 1, K25_OP_KERNEL, 0, 0},
+    {"ffn_down", "dense", 1, K25_OP_KERNEL, 7168, 2304},
+    {"allreduce_ffn", "dense", 1, K25_OP_ALLREDUCE, 0, 0},
+    {"attention_norm", "moe", 60, K25_OP_KERNEL, 0, 0},
+    {"qkv_a", "moe", 60, K25_OP_KERNEL, 2112, 7168},
+    {"qkv_a_norm", "moe", 60, K25_OP_KERNEL, 0, 0},
+    {"q_b", "moe", 60, K25_OP_KERNEL, 1536, 1536},
+    {"absorb_k", "moe", 60, K25_OP_KERNEL, 512, 128},
+    {"rope_and_cache_write", "moe", 60, K25_OP_KERNEL, 0, 0},
+    {"mla_attention", "moe", 60, K25_OP_KERNEL, 0, 0},
+    {"absorb_v", "moe", 60, K25_OP_KERNEL, 128, 512},
+    {"o_proj", "moe", 60, K25_OP_KERNEL, 7168, 1024},
+    {"allreduce_attention", "moe", 60, K25_OP_ALLREDUCE, 0, 0},
+    {"ffn_norm", "moe", 60, K25_OP_KERNEL, 0, 0},
+    {"router", "moe", 60, K25_OP_KERNEL, 384, 7168},
+    {"top_k", "moe", 60, K25_OP_KERNEL, 0, 0},
+    {"routed_experts", "moe", 60, K25_OP_KERNEL, 256, 7168},
+    {"shared_gate_up", "moe", 60, K25_OP_KERNEL, 512, 7168},
+    {"shared_activation", "moe", 60, K25_OP_KERNEL, 0, 0},
+    {"shared_down", "moe", 60, K25_OP_KERNEL, 7168, 256},
+    {"add_shared", "moe", 60, K25_OP_KERNEL, 0, 0},
+    {"allreduce_ffn", "moe", 60, K25_OP_ALLREDUCE, 0, 0},
+    {"final_norm", "", 1, K25_OP_KERNEL, 0, 0},
+    {"lm_head", "", 1, K25_OP_KERNEL, 20480, 7168},
+    {"gather_logits", "", 1, K25_OP_ALLGATHER, 0, 0},
+    {"sampling", "", 1, K25_OP_KERNEL, 0, 0},
 };
 
 static void kimi_operators_at_tp8(void **state)
@@ -64,6 +64,7 @@ static void kimi_operators_at_tp8(void **state)
     for (size_t i = 0; i < step.count; i++) {
         const struct k25_operator *op = &step.op[i];
         assert_string_equal(op->name, kimi_tp8[i].name);
+        assert_string_equal(op->layers, kimi_tp8[i].layers);
         assert_true(op->calls == kimi_tp8[i].calls && op->kind == kimi_tp8[i].kind && op->rows == 1);
         if (op->n != kimi_tp8[i].n || op->k != kimi_tp8[i].k)
             fail_msg("%s: n %g k %g", op->name, op->n, op->k);
@@ -211,8 +212,7 @@ static void grouped_queries_shard_by_heads(void **state)
         assert_true(step.kv_per_token == cases[i].cache);
         assert_true(find_op(&step, "gqa_attention", 0)->call.class == K25_KERNEL_GQA);
     }
-    /* One group of layers: no suffix; norms of each head need no communication. */
-    assert_string_equal(step.op[2].name, "attention_norm");
+    /* Norms of each head need no communication. */
     assert_true(find_op(&step, "qk_norm", 0)->call.launches == 1);
 }
 

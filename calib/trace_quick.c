@@ -1,0 +1,486 @@
+/* One event at memory speed.
+ *
+ * Two thoughts. An event nobody wants is left as soon as its category is known: what remains of it is searched, 64
+ * bytes at a time, for the brace that ends it (quotes to a mask of strings by a carry-less product with all ones,
+ * Langdale & Lemire, "Parsing gigabytes of JSON per second", VLDB J. 28, 2019, section 3.1). And the bytes between
+ * two values (comma, blanks, key, colon) are those of the event before of the same kind: one 32-byte comparison
+ * replaces the reading of a key. Neither relies on line breaks nor on the order of keys; a wrong guess costs a look.
+ *
+ * Whatever is not plainly in order is ODD, and the reference reads the event again: escapes, bytes above 127, null
+ * and nan where nothing is read, quotes where no string can begin or end, a comma before a brace.
+ */
+#include <string.h>
+
+#include "calib/trace_internal.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define FAST __attribute__((target("avx2,bmi,bmi2,lzcnt,pclmul")))
+#define INLINE static inline __attribute__((always_inline)) FAST
+
+bool k25_trace_quick_available(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("pclmul");
+}
+
+INLINE __m256i load(const void *at)
+{
+    return _mm256_loadu_si256((const __m256i *)at);
+}
+
+INLINE uint32_t bits(__m256i x)
+{
+    return (uint32_t)_mm256_movemask_epi8(x);
+}
+
+INLINE __m256i equal(__m256i x, char c)
+{
+    return _mm256_cmpeq_epi8(x, _mm256_set1_epi8(c));
+}
+
+INLINE __m256i either(__m256i a, __m256i b)
+{
+    return _mm256_or_si256(a, b);
+}
+
+/* Bytes that may stand next to a string: blanks , : [ ] { }. Two table look-ups on the low four bits, as simdjson. */
+INLINE __m256i beside_string(__m256i x, __m256i lower)
+{
+    const __m256i blank = _mm256_setr_epi8(' ', 100, 100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r', 100,
+                                           100, ' ', 100, 100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r',
+                                           100, 100);
+    const __m256i mark = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', '{', ',', '}', 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                          0, 0, 0, ':', '{', ',', '}', 0, 0);
+    return either(_mm256_cmpeq_epi8(x, _mm256_shuffle_epi8(blank, x)),
+                  _mm256_cmpeq_epi8(lower, _mm256_shuffle_epi8(mark, x)));
+}
+
+/* What 64 bytes hold, one bit a byte. */
+struct block {
+    uint64_t quote, open, close, beside, odd /* backslash or above 127 */, n;
+};
+
+INLINE void look(const char *p, bool brackets, struct block *block)
+{
+    const __m256i case_bit = _mm256_set1_epi8(0x20);
+    *block = (struct block){0};
+    for (int half = 1; half >= 0; half--) {
+        __m256i x = load(p + 32 * half), lower = either(x, case_bit), y = brackets ? lower : x;
+        block->quote = block->quote << 32 | bits(equal(x, '"'));
+        block->open = block->open << 32 | bits(equal(y, '{'));
+        block->close = block->close << 32 | bits(equal(y, '}'));
+        block->beside = block->beside << 32 | bits(beside_string(x, lower));
+        block->odd = block->odd << 32 | bits(either(equal(x, '\\'), x));
+        block->n = block->n << 32 | bits(equal(lower, 'n'));
+    }
+}
+
+/* Bits from an odd to an even quote, the first of each pair included. */
+INLINE uint64_t inside_strings(uint64_t quote)
+{
+    __m128i product = _mm_clmulepi64_si128(_mm_set_epi64x(0, (long long)quote), _mm_set1_epi8(-1), 0);
+    return (uint64_t)_mm_cvtsi128_si64(product);
+}
+
+INLINE bool is_blank(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* True when a comma stands in front of the brace at `p`: inside an event only a list of objects has that, and an
+ * event whose end is missing. Text before `p` begins with a brace. */
+INLINE bool behind_comma(const char *p)
+{
+    for (p--; is_blank(*p); p--) {
+    }
+    return *p == ',';
+}
+
+/* From `p`, outside strings and `depth` levels deep, behind the brace that closes the outermost. With `brackets`,
+ * both kinds count. `after_string` says that `p` is right behind a string. */
+INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t depth, bool brackets, bool after_string,
+                                 const char **after)
+{
+    uint64_t in = 0, closed_before = after_string, beside_before = !after_string;
+    for (; p < end; p += 64) {
+        struct block b;
+        look(p, brackets, &b);
+        uint64_t valid = end - p >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << (end - p)) - 1;
+        uint64_t inside = inside_strings(b.quote & valid) ^ in, first = b.quote & inside;
+        uint64_t last = b.quote & ~inside; /* quotes that begin and that end strings */
+        uint64_t odd = (b.odd | (b.n & ~inside) | ((last << 1 | closed_before) & ~b.beside) |
+                        (first & ~(b.beside << 1 | beside_before))) & valid;
+        uint64_t open = b.open & ~inside & valid, braces = open | (b.close & ~inside & valid);
+        for (; braces != 0; braces &= braces - 1) {
+            uint64_t bit = braces & (0 - braces);
+            const char *at = p + _tzcnt_u64(braces);
+            if ((open & bit) != 0) {
+                if (!brackets && behind_comma(at)) {
+                    return K25_EVENT_ODD;
+                }
+                depth++;
+            } else if (--depth == 0) {
+                *after = at + 1;
+                return (odd & (bit | (bit - 1))) != 0 ? K25_EVENT_ODD : K25_EVENT_DONE;
+            }
+        }
+        if (odd != 0) {
+            return K25_EVENT_ODD;
+        }
+        in = 0 - (inside >> 63);
+        closed_before = last >> 63;
+        beside_before = b.beside >> 63;
+    }
+    return K25_EVENT_MORE;
+}
+
+/* The closing quote of the string whose inside begins at `p`; or the first byte that needs a closer look; or some
+ * place at or behind `end`. */
+INLINE const char *string_end(const char *p, const char *end)
+{
+    for (; p < end; p += 32) {
+        __m256i x = load(p);
+        uint32_t found = bits(either(either(equal(x, '"'), equal(x, '\\')), x));
+        if (found != 0) {
+            return p + _tzcnt_u32(found);
+        }
+    }
+    return end;
+}
+
+/* Behind the number at `p` (-1.25e-3), or `p` when none is there. Looks at 32 bytes. */
+INLINE const char *number_end(const char *p)
+{
+    const char *start = p;
+    p += *p == '-';
+    __m256i x = load(p);
+    __m256i from = _mm256_cmpgt_epi8(x, _mm256_set1_epi8('0' - 1));
+    uint32_t other = ~bits(_mm256_andnot_si256(_mm256_cmpgt_epi8(x, _mm256_set1_epi8('9')), from));
+    unsigned whole = (unsigned)_tzcnt_u32(other);
+    if (whole == 0 || whole == 32) {
+        return start;
+    }
+    if (p[whole] == '.') {
+        other &= ~(1u << whole);
+        whole = (unsigned)_tzcnt_u32(other);
+        if (whole == 32) {
+            return start;
+        }
+    }
+    p += whole;
+    if ((*p | 0x20) == 'e') {
+        p += 1 + (p[1] == '-' || p[1] == '+');
+        for (; *p >= '0' && *p <= '9'; p++) {
+        }
+        return p[-1] >= '0' && p[-1] <= '9' ? p : start;
+    }
+    return p;
+}
+
+/* Eight digits at once, by pairs, then fours, then all; false when one of them is none. */
+INLINE bool eight_digits(const char *p, uint64_t *value)
+{
+    uint64_t x;
+    memcpy(&x, p, 8);
+    uint64_t high = 0xf0f0f0f0f0f0f0f0u, above = x + 0x0606060606060606u;
+    if (((x & high) | (above & high) >> 4) != 0x3333333333333333u) {
+        return false;
+    }
+    x = (x & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;
+    x = (x & 0x00ff00ff00ff00ffu) * 6553601 >> 16;
+    *value = (x & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
+    return true;
+}
+
+/* The digits from `*p` on, fewer than 19 of them; false when there are more or none. */
+INLINE bool whole_number(const char **p, uint64_t *value)
+{
+    const char *at = *p;
+    uint64_t sum = 0, eight;
+    if (eight_digits(at, &eight)) {
+        sum = eight;
+        at += 8;
+    }
+    for (; *at >= '0' && *at <= '9'; at++) {
+        sum = sum * 10 + (uint64_t)(*at - '0');
+    }
+    bool fine = at > *p && at - *p < 19;
+    *p = at;
+    *value = sum;
+    return fine;
+}
+
+/* Microseconds to nanoseconds: the plain forms; others are for k25_trace_decimal. */
+INLINE bool time_ns(const char **p, int64_t *ns)
+{
+    const char *at = *p;
+    uint64_t whole;
+    if (!whole_number(&at, &whole) || whole > (uint64_t)INT64_MAX / 1000 - 1) {
+        return false;
+    }
+    uint64_t fraction = 0;
+    if (*at == '.') {
+        uint64_t scale = 100;
+        for (at++; *at >= '0' && *at <= '9'; at++) {
+            fraction += (uint64_t)(*at - '0') * scale;
+            scale /= 10;
+        }
+    }
+    if ((*at | 0x20) == 'e') {
+        return false;
+    }
+    *ns = (int64_t)(whole * 1000 + fraction);
+    *p = at;
+    return true;
+}
+
+/* The number at `*p` into the event, without a detour when it is a plain one. */
+INLINE enum k25_trace_verdict number(struct k25_trace_raw *raw, enum k25_trace_field field, const char **p)
+{
+    const char *start = *p, *after = start;
+    int64_t ns;
+    uint64_t value;
+    if (field == K25_FIELD_TS && time_ns(&after, &ns)) {
+        raw->ts_ns = ns;
+        raw->has_ts = true;
+        raw->fraction |= after - start > 3 && (after[-4] == '.' || memchr(start, '.', (size_t)(after - start)));
+    } else if (field == K25_FIELD_DUR && time_ns(&after, &ns)) {
+        raw->dur_ns = ns;
+        raw->has_dur = true;
+        raw->fraction |= memchr(start, '.', (size_t)(after - start)) != NULL;
+    } else if (field == K25_FIELD_CORRELATION && whole_number(&after, &value) && *after != '.' &&
+               (*after | 0x20) != 'e') {
+        raw->correlation = value;
+    } else {
+        after = number_end(start);
+        if (after == start) {
+            return K25_EVENT_ODD;
+        }
+        if (field != K25_FIELD_OTHER) {
+            k25_trace_raw_set(raw, field, start, (size_t)(after - start), false);
+        }
+    }
+    *p = after;
+    return K25_EVENT_DONE;
+}
+
+INLINE enum k25_trace_verdict string(struct k25_trace_raw *raw, enum k25_trace_field field, const char **p,
+                               const char *end)
+{
+    const char *inside = *p + 1, *quote = string_end(inside, end);
+    if (quote >= end) {
+        return K25_EVENT_MORE;
+    }
+    if (*quote != '"') {
+        return K25_EVENT_ODD;
+    }
+    *p = quote + 1;
+    size_t size = (size_t)(quote - inside);
+    if (field == K25_FIELD_NAME) {
+        raw->name = (struct k25_trace_span){inside, size};
+    } else if (field == K25_FIELD_PH) {
+        raw->ph = size == 1 ? *inside : '?';
+    } else if (field == K25_FIELD_CAT && size == 6 && memcmp(inside, "kernel", 6) == 0) {
+        raw->category = K25_TRACE_KERNEL;
+    } else if (field == K25_FIELD_CAT && size == 15 && memcmp(inside, "python_function", 15) == 0) {
+        raw->category = K25_CATEGORY_PYTHON;
+    } else if (field != K25_FIELD_OTHER) {
+        k25_trace_raw_set(raw, field, inside, size, true);
+    }
+    return K25_EVENT_DONE;
+}
+
+/* An array; those of numbers that are over within 32 bytes (grids) at a glance. */
+INLINE enum k25_trace_verdict array(const char **p, const char *end)
+{
+    __m256i x = load(*p + 1), lower = either(x, _mm256_set1_epi8(0x20));
+    uint32_t marks = bits(either(either(equal(lower, '{'), equal(lower, '}')),
+                                 either(equal(lower, 'n'), equal(x, '"'))));
+    const char *at = *p + 1 + _tzcnt_u32(marks);
+    if (marks != 0 && at < end && *at == ']') {
+        *p = at + 1;
+        return K25_EVENT_DONE;
+    }
+    return close_at(*p, end, 0, true, false, p);
+}
+
+INLINE enum k25_trace_verdict word(const char **p)
+{
+    bool is_false = memcmp(*p, "false", 5) == 0;
+    if (!is_false && memcmp(*p, "true", 4) != 0 && memcmp(*p, "null", 4) != 0) {
+        return K25_EVENT_ODD;
+    }
+    *p += is_false ? 5 : 4;
+    return K25_EVENT_DONE;
+}
+
+INLINE enum k25_trace_verdict value(struct k25_trace_raw *raw, enum k25_trace_field field, const char **p,
+                              const char *end)
+{
+    switch (**p) {
+    case '"': return string(raw, field, p, end);
+    case '[': return array(p, end);
+    case '{': return close_at(*p, end, 0, true, false, p);
+    case 't':
+    case 'f':
+    case 'n': return word(p);
+    default: return number(raw, field, p);
+    }
+}
+
+/* Reads what stands between two values at `p` into `step`; `first` when the object was just opened. */
+static FAST enum k25_trace_verdict read_step(const char *p, const char *end, bool in_args, bool first,
+                                       struct k25_trace_step *step, const char **after)
+{
+    *step = (struct k25_trace_step){.next = -1, .in_args = in_args};
+    for (; p < end && is_blank(*p); p++) {
+    }
+    if (p < end && *p == '}') {
+        step->closes = true;
+        *after = p + 1;
+        return K25_EVENT_DONE;
+    }
+    if (!first && p < end) {
+        if (*p != ',') {
+            return K25_EVENT_ODD;
+        }
+        for (p++; p < end && is_blank(*p); p++) {
+        }
+    }
+    if (p < end && *p != '"') {
+        return K25_EVENT_ODD;
+    }
+    const char *quote = p < end ? string_end(p + 1, end) : end;
+    if (quote < end && *quote != '"') {
+        return K25_EVENT_ODD;
+    }
+    const char *colon = quote + 1;
+    for (; colon < end && is_blank(*colon); colon++) {
+    }
+    const char *start = colon + 1;
+    for (; start < end && is_blank(*start); start++) {
+    }
+    if (start >= end) {
+        return K25_EVENT_MORE;
+    }
+    step->field = k25_trace_field(p + 1, (size_t)(quote - p - 1), in_args);
+    *after = start;
+    return *colon == ':' && step->field != K25_FIELD_NESTED ? K25_EVENT_DONE : K25_EVENT_ODD;
+}
+
+/* Remembers `step`, the bytes from `p` to `after`, as what follows step `from`. Returns its index, -1 when it is
+ * too long or there is no room. */
+static int learn(struct k25_trace_shape *shape, int from, const struct k25_trace_step *step, const char *p,
+                 const char *after)
+{
+    size_t size = (size_t)(after - p);
+    if (size > K25_SHAPE_TEXT) {
+        return -1;
+    }
+    for (int i = 1; i < shape->count; i++) {
+        struct k25_trace_step *old = &shape->steps[i];
+        if (old->size == size && old->in_args == step->in_args && memcmp(old->text, p, size) == 0) {
+            shape->steps[from].next = (int16_t)i;
+            return i;
+        }
+    }
+    if (shape->count == K25_SHAPE_STEPS) {
+        return -1; /* k25_trace_event_quick starts afresh */
+    }
+    int index = shape->count++;
+    struct k25_trace_step *new = &shape->steps[index];
+    *new = *step;
+    memcpy(new->text, p, size);
+    new->size = (uint32_t)size;
+    new->mask = size == 32 ? ~0u : (1u << size) - 1;
+    shape->steps[from].next = (int16_t)index;
+    return index;
+}
+
+/* Step 0 stands for the beginning of an event. */
+static void forget(struct k25_trace_shape *shape)
+{
+    memset(shape, 0, sizeof *shape);
+    shape->count = 1;
+    shape->steps[0].next = -1;
+}
+
+/* An event whose rest can be left: flows, marks, and calls that are no GPU work. */
+INLINE bool leave(const struct k25_trace_raw *raw)
+{
+    return (raw->ph != 'X' && raw->ph != 0) || (raw->ph == 'X' && k25_trace_raw_useless(raw));
+}
+
+FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const char *text, const char *end,
+                                            struct k25_trace_raw *raw, const char **after)
+{
+    const char *p = text + 1;
+    bool in_args = false, first = true;
+    int at = 0;
+    if (shape->count == 0 || shape->count == K25_SHAPE_STEPS) {
+        forget(shape);
+    }
+    k25_trace_raw_clear(raw);
+    for (;;) {
+        struct k25_trace_step fresh;
+        const struct k25_trace_step *step = &fresh;
+        int next = at < 0 ? -1 : shape->steps[at].next;
+        const struct k25_trace_step *guess = &shape->steps[next < 0 ? 0 : next];
+        if (next >= 0 && guess->in_args == in_args && end - p > K25_SHAPE_TEXT &&
+            (bits(_mm256_cmpeq_epi8(load(p), load(guess->text))) & guess->mask) == guess->mask) {
+            p += guess->size;
+            step = guess;
+            at = next;
+        } else {
+            const char *behind;
+            enum k25_trace_verdict verdict = read_step(p, end, in_args, first, &fresh, &behind);
+            if (verdict != K25_EVENT_DONE) {
+                return verdict;
+            }
+            at = at < 0 ? -1 : learn(shape, at, &fresh, p, behind);
+            p = behind;
+        }
+        first = false;
+        if (step->closes) {
+            if (!in_args) {
+                *after = p;
+                return K25_EVENT_DONE;
+            }
+            in_args = false;
+            continue;
+        }
+        if (step->field == K25_FIELD_ARGS && *p == '{') {
+            p++;
+            in_args = first = true;
+            continue;
+        }
+        enum k25_trace_verdict verdict = value(raw, (enum k25_trace_field)step->field, &p, end);
+        if (verdict != K25_EVENT_DONE) {
+            return verdict;
+        }
+        if (p > end) {
+            return K25_EVENT_MORE;
+        }
+        if ((step->field == K25_FIELD_CAT || step->field == K25_FIELD_PH) && leave(raw)) {
+            return close_at(p, end, in_args ? 2 : 1, false, true, after);
+        }
+    }
+}
+
+#else
+
+bool k25_trace_quick_available(void)
+{
+    return false;
+}
+
+enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const char *text, const char *end,
+                                       struct k25_trace_raw *raw, const char **after)
+{
+    (void)shape;
+    return k25_trace_event_plain(text, end, raw, after);
+}
+
+#endif
