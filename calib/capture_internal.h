@@ -50,8 +50,8 @@ struct k25_slot {
 
 struct k25_annotation {
     int64_t start, end;
-    bool profiler;  /* ProfilerStep#N; otherwise the engine's */
-    bool decode;    /* nothing but decoding */
+    bool profiler; /* ProfilerStep#N; otherwise the engine's */
+    bool decode;   /* nothing but decoding */
     int sequences, tokens;
     double context;
 };
@@ -77,7 +77,7 @@ struct k25_store {
     size_t runs;
     struct k25_launch *launch;
     size_t launches;
-    struct k25_annotations cpu, gpu;
+    struct k25_annotations engine_cpu, engine_gpu, profiler_cpu, profiler_gpu;
     struct k25_slot *slot;
     size_t slots, slot_room;
     struct k25_name_role *role;

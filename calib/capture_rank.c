@@ -171,11 +171,19 @@ static bool take_launch(struct k25_store *store, const struct k25_trace_event *e
     return true;
 }
 
-static bool take_annotation(struct k25_annotations *annotations, const struct k25_trace_event *event)
+static bool take_annotation(struct k25_store *store, const struct k25_trace_event *event)
 {
     struct k25_annotation annotation;
-    if (event->bad_time || annotations->count == K25_ANNOTATIONS || !k25_annotation_parse(event->name, &annotation))
+    if (event->bad_time || !k25_annotation_parse(event->name, &annotation))
         return true;
+    bool gpu = event->kind == K25_TRACE_GPU_ANNOTATION;
+    struct k25_annotations *annotations = annotation.profiler ? gpu ? &store->profiler_gpu : &store->profiler_cpu
+                                          : gpu               ? &store->engine_gpu
+                                                              : &store->engine_cpu;
+    if (annotations->count == K25_ANNOTATIONS) {
+        store->cut = true;
+        return true;
+    }
     if (annotations->count == annotations->room) {
         size_t room = annotations->room > 0 ? annotations->room * 2 : 64;
         struct k25_annotation *list = realloc(annotations->list, room * sizeof *list);
@@ -205,10 +213,8 @@ static bool visit(void *context, const struct k25_trace_event *event)
             ok = take_launch(store, event);
             break;
         case K25_TRACE_GPU_ANNOTATION:
-            ok = take_annotation(&store->gpu, event);
-            break;
         case K25_TRACE_ANNOTATION:
-            ok = take_annotation(&store->cpu, event);
+            ok = take_annotation(store, event);
             break;
         case K25_TRACE_KINDS:
             break;
@@ -235,8 +241,10 @@ static void close_store(struct k25_store *store)
     free(store->event);
     free(store->run);
     free(store->launch);
-    free(store->cpu.list);
-    free(store->gpu.list);
+    free(store->engine_cpu.list);
+    free(store->engine_gpu.list);
+    free(store->profiler_cpu.list);
+    free(store->profiler_gpu.list);
     free(store->slot);
     free(store->role);
 }
@@ -245,8 +253,10 @@ static bool digest(struct k25_store *store, struct k25_rank *rank)
 {
     struct k25_boundaries boundaries = {.source = K25_STEPS_NONE};
     k25_sort_events(store->event, store->events);
-    k25_annotations_merge(&store->cpu);
-    k25_annotations_merge(&store->gpu);
+    k25_annotations_merge(&store->engine_cpu);
+    k25_annotations_merge(&store->engine_gpu);
+    k25_annotations_merge(&store->profiler_cpu);
+    k25_annotations_merge(&store->profiler_gpu);
     bool ok = k25_find_boundaries(store, &boundaries) && k25_rank_totals(store, &boundaries, rank);
     free(boundaries.list);
     return ok;

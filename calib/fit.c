@@ -23,6 +23,7 @@ struct problem {
     double *weight;  /* of each row: 1, or less for an outlier */
     size_t free;
     int id[K25_PARAMS];
+    const struct k25_params *start; /* where the search begins; NULL: the prior centres */
 };
 
 static void params_at(const struct problem *problem, const gsl_vector *x, struct k25_params *params)
@@ -134,7 +135,7 @@ static bool minimise(struct problem *problem, gsl_multifit_nlinear_workspace *wo
         int info = 0;
         int status = gsl_multifit_nlinear_init(x, &fdf, workspace);
         if (status == GSL_SUCCESS)
-            status = gsl_multifit_nlinear_driver(200, 1e-8, 1e-10, 0, NULL, NULL, &info, workspace);
+            status = gsl_multifit_nlinear_driver(200, 1e-6, 1e-8, 0, NULL, NULL, &info, workspace);
         if (gsl_failed(status, error))
             return false;
         gsl_vector_memcpy(x, gsl_multifit_nlinear_position(workspace));
@@ -181,8 +182,9 @@ static bool solve(struct problem *problem, struct k25_fit *fit, struct k25_error
     bool ok = workspace != NULL && x != NULL;
     if (!ok)
         k25_fail(error, K25_RESOURCE, "out of memory");
+    const double *start = problem->start != NULL ? problem->start->value : problem->priors->centre;
     for (size_t j = 0; ok && j < problem->free; j++)
-        gsl_vector_set(x, j, log(problem->priors->centre[problem->id[j]]));
+        gsl_vector_set(x, j, log(start[problem->id[j]]));
     ok = ok && minimise(problem, workspace, x, fit, error) && finish(problem, workspace, x, fit, error);
     if (x != NULL)
         gsl_vector_free(x);
@@ -191,11 +193,13 @@ static bool solve(struct problem *problem, struct k25_fit *fit, struct k25_error
     return ok;
 }
 
-bool k25_fit_solve(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
-                   const bool *leave, struct k25_fit *fit, struct k25_error *error)
+static bool solve_from(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
+                       const bool *leave, const struct k25_params *start, struct k25_fit *fit, struct k25_error *error)
 {
     memset(fit, 0, sizeof *fit);
-    struct problem problem = {.priors = priors, .observations = observations};
+    fit->noise_scale = 1;
+    fit->freedom = INFINITY;
+    struct problem problem = {.priors = priors, .observations = observations, .start = start};
     problem.row = calloc(count + 1, sizeof *problem.row);
     problem.weight = calloc(count + 1, sizeof *problem.weight);
     bool ok = problem.row != NULL && problem.weight != NULL;
@@ -215,6 +219,56 @@ bool k25_fit_solve(const struct k25_priors *priors, const struct k25_observation
     free(problem.weight);
     if (!ok)
         k25_fit_free(fit);
+    return ok;
+}
+
+bool k25_fit_solve(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
+                   const bool *leave, struct k25_fit *fit, struct k25_error *error)
+{
+    return solve_from(priors, observations, count, leave, NULL, fit, error);
+}
+
+/* Rows less the parameters they determine, never below 1. */
+static double freedom(const struct k25_priors *priors, const struct k25_fit *fit, size_t rows)
+{
+    double determined = 0;
+    for (size_t j = 0; j < fit->free; j++) {
+        double ratio = fit->log_sd[fit->id[j]] / priors->spread[fit->id[j]];
+        determined += 1 - ratio * ratio;
+    }
+    return fmax(1, (double)rows - determined);
+}
+
+bool k25_fit_solve_noise(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
+                         const bool *leave, struct k25_fit *fit, struct k25_error *error)
+{
+    static const int ROUNDS = 4; /* the factor settles to a few per cent in three */
+    struct k25_observation *scaled = malloc((count + 1) * sizeof *scaled);
+    if (scaled == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++)
+        rows += leave == NULL || !leave[i];
+
+    double scale = 1;
+    struct k25_params start;
+    bool ok = true;
+    for (int round = 0; ok && round < ROUNDS; round++) {
+        for (size_t i = 0; i < count; i++) {
+            scaled[i] = observations[i];
+            scaled[i].sigma *= scale;
+        }
+        if (round > 0)
+            k25_fit_free(fit);
+        ok = solve_from(priors, scaled, count, leave, round == 0 ? NULL : &start, fit, error);
+        if (!ok)
+            break;
+        start = fit->params;
+        fit->noise_scale = scale;
+        fit->freedom = freedom(priors, fit, rows);
+        scale = fmin(5, fmax(0.2, scale * sqrt(fit->chi2 / fit->freedom)));
+    }
+    free(scaled);
     return ok;
 }
 

@@ -28,7 +28,9 @@ struct k25_fit {
     size_t free;                /* parameters fitted: prior spread > 0 and some observation moves with them */
     int id[K25_PARAMS];         /* which, in the order of the covariance */
     double *covariance;         /* free x free, of ln theta; NULL when nothing is free */
-    double chi2;                /* of the observations, at the optimum */
+    double chi2;                /* of the observations, at the optimum, outliers at their reduced weight */
+    double noise_scale;         /* what the observations' sigmas were multiplied by: 1, or k25_fit_solve_noise's */
+    double freedom;             /* rows behind that factor, less the parameters they determine; infinite without it */
     int iterations;
 };
 
@@ -37,6 +39,12 @@ struct k25_fit {
 bool k25_fit_solve(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
                    const bool *leave, struct k25_fit *fit, struct k25_error *error);
 void k25_fit_free(struct k25_fit *fit);
+
+/* The same with the size of the noise fitted too: every sigma is multiplied by one factor such that chi2 equals the
+ * rows less the parameters that they determine (sum of 1 - posterior / prior variance), found by iteration and kept
+ * between 1/5 and 5. For measurements whose noise is known only roughly. */
+bool k25_fit_solve_noise(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
+                         const bool *leave, struct k25_fit *fit, struct k25_error *error);
 
 /* Leaves out each fold in turn, fits the rest and predicts the fold: held_out[i] is the prediction of observation i
  * by a fit that has not seen it. `fold[i]` numbers the fold of each observation, 0 to folds - 1. Folds run in parallel;

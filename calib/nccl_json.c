@@ -11,8 +11,17 @@ struct walk {
     struct k25_nccl_reader *reader;
     struct k25_open_run *open;
     struct k25_json json;
+    size_t counted; /* bytes whose line ends have been counted */
     bool out_of_memory;
 };
+
+/* The number of the line that byte `at`, behind all asked for before, stands in. */
+static int line_of(struct walk *w, size_t at)
+{
+    for (; w->counted < at; w->counted++)
+        w->reader->evidence.line += w->json.text[w->counted] == '\n';
+    return w->reader->evidence.line;
+}
 
 static bool text_of(struct walk *w, const char **text)
 {
@@ -124,6 +133,7 @@ static bool row_of(struct walk *w, double bytes)
     }
     row.bytes = (uint64_t)bytes;
     row.count = (uint64_t)count;
+    row.line = line_of(w, at);
     row.root = root >= 0 && root <= INT_MAX ? (int)root : -1;
     return k25_nccl_row_add(w->reader, w->open, &row, (struct k25_span){evidence->text + at, 0});
 }
@@ -257,7 +267,7 @@ static bool root(struct walk *w)
 bool k25_nccl_json(struct k25_nccl_reader *reader, size_t at)
 {
     struct k25_evidence *evidence = &reader->evidence;
-    struct walk w = {.reader = reader, .json = {evidence->text, evidence->size, at, NULL}};
+    struct walk w = {.reader = reader, .json = {evidence->text, evidence->size, at, NULL}, .counted = at};
     w.open = k25_nccl_open(reader, (struct k25_span){"", 0});
     if (w.open == NULL)
         return false;

@@ -279,7 +279,7 @@ static bool row(struct reader *r, struct k25_span line)
         r->open = trimmed.size > 0;
         return true;
     }
-    size_t count = split(r->separator, line, cells, COLUMNS);
+    size_t count = split(r->separator, line, cells, r->separator == '|' ? r->columns : COLUMNS);
     for (size_t i = 0; i < count && i < r->columns; i++)
         numbers += (r->column[i] == TOTAL || r->column[i] == INSTANCES) && number(cells[i], 1, &ignored);
     if (numbers == 0) {

@@ -45,7 +45,17 @@ static bool heading(struct k25_profiler_reader *reader, struct k25_span line)
     struct k25_span name = k25_behind(words, word);
     if (!k25_span_is(name, "name") && !k25_span_is(name, "layer"))
         return true;
-    struct k25_span front = {line.text, (size_t)(name.text - line.text)};
+    struct k25_span front = {line.text, (size_t)(name.text - line.text)}, cells[K25_TABLE_COLUMNS];
+    size_t columns = 1, times = 0;
+    for (size_t i = 0; i < line.size; i++)
+        columns += line.text[i] == '|';
+    if (columns > K25_TABLE_COLUMNS)
+        return true;
+    split_bars(line, columns, cells);
+    for (size_t i = 1; i < columns; i++)
+        times += column_of(cells[i]) == COLUMN_SELF_DEVICE;
+    if (times != 1)
+        return true;
     struct k25_open_table *open = k25_profiler_open(reader, front);
     if (open == NULL)
         return false;
@@ -53,14 +63,8 @@ static bool heading(struct k25_profiler_reader *reader, struct k25_span line)
     open->table.line = reader->evidence.line;
     open->state = TABLE_ROWS;
     open->device = true;
-    open->columns = 1;
-    for (size_t i = 0; i < line.size; i++)
-        open->columns += line.text[i] == '|';
-    struct k25_span cells[K25_TABLE_COLUMNS];
-    if (open->columns > K25_TABLE_COLUMNS || split_bars(line, open->columns, cells) == 0)
-        return k25_fail_at(reader->evidence.error, reader->evidence.file, reader->evidence.line, 1,
-                           "%zu columns, expected at most %d", open->columns, K25_TABLE_COLUMNS);
-    for (size_t i = 1; i < open->columns; i++)
+    open->columns = columns;
+    for (size_t i = 1; i < columns; i++)
         open->column[i] = column_of(cells[i]);
     return true;
 }
@@ -86,7 +90,7 @@ static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open,
     double us = -1, calls = -1;
     for (size_t i = 1; i < open->columns; i++) {
         double *value = open->column[i] == COLUMN_SELF_DEVICE ? &us : open->column[i] == COLUMN_CALLS ? &calls : NULL;
-        if (value != NULL && (!k25_span_real(cells[i], value) || *value < 0 || *value > 1e15)) {
+        if (value != NULL && (!k25_span_real(cells[i], value) || *value < 0 || *value > 1e12)) {
             open->damaged++;
             return k25_evidence_fault(&reader->evidence, number, line, cells[i].text,
                                       "'%.*s' is not a number of %s", (int)cells[i].size, cells[i].text,

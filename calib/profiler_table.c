@@ -12,6 +12,7 @@
 #include "calib/profiler_internal.h"
 
 enum { FEWEST_DASHES = 4, FEWEST_RUNS = 3, MOST_TABLES = 4096 };
+static const double MOST_NS = 1e15; /* eleven days: more is no time of a profile */
 
 struct k25_open_table *k25_profiler_open(struct k25_profiler_reader *reader, struct k25_span front)
 {
@@ -189,7 +190,7 @@ static bool take(struct k25_profiler_row *row, enum k25_profiler_column column, 
         return is_share(cell) || k25_span_is(cell, "--") || strncasecmp(cell.text, "nan", cell.size) == 0;
     if (time == NULL || k25_span_is(cell, "--"))
         return true;
-    if (!k25_span_duration(cell, &ns) || ns < 0 || ns > 9e18)
+    if (!k25_span_duration(cell, &ns) || ns < 0 || ns > MOST_NS)
         return false;
     *time = llround(ns);
     return true;
@@ -256,7 +257,7 @@ static bool footer(struct k25_profiler_reader *reader, struct k25_open_table *op
         return true;
     double ns;
     struct k25_span value = k25_trim(k25_behind(text, (size_t)(label - text.text) + strlen(" time total:")));
-    if (!k25_span_duration(value, &ns) || ns < 0 || ns > 9e18)
+    if (!k25_span_duration(value, &ns) || ns < 0 || ns > MOST_NS)
         return k25_evidence_fault(&reader->evidence, reader->evidence.line, line, value.text,
                                   "'%.*s' is not a time with a unit (us, ms, s)", (int)value.size, value.text);
     bool cpu = k25_span_starts(text, "Self CPU");
@@ -331,6 +332,11 @@ static enum k25_row_level level_of(const struct k25_profiler_table *table, const
     return on_cpu || row->self_device_ns < 0 ? K25_LEVEL_OP : K25_LEVEL_KERNEL;
 }
 
+static int64_t sum(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
 static void levels(struct k25_profiler_table *table)
 {
     if (table->layerwise)
@@ -340,8 +346,8 @@ static void levels(struct k25_profiler_table *table)
         if (!table->layerwise)
             row->level = level_of(table, row);
         if (row->self_device_ns > 0) {
-            table->kernel_ns += row->level == K25_LEVEL_KERNEL ? row->self_device_ns : 0;
-            table->copy_ns += row->level == K25_LEVEL_COPY ? row->self_device_ns : 0;
+            table->kernel_ns = sum(table->kernel_ns, row->level == K25_LEVEL_KERNEL ? row->self_device_ns : 0);
+            table->copy_ns = sum(table->copy_ns, row->level == K25_LEVEL_COPY ? row->self_device_ns : 0);
         }
     }
 }

@@ -66,7 +66,7 @@ static bool resolve(struct k25_trace_walk *walk, size_t *name_length, const char
 {
     const struct k25_trace_raw *raw = &walk->raw;
     size_t size = raw->name.size * 3 + 1;
-    for (int i = 0; i < K25_TRACE_TEXTS; i++) {
+    for (int i = 0; i < K25_TRACE_TEXTS && raw->has_texts; i++) {
         size += raw->texts[i].size * 3 + 1;
     }
     if (!scratch_room(walk, size)) {
@@ -75,7 +75,7 @@ static bool resolve(struct k25_trace_walk *walk, size_t *name_length, const char
     char *at = walk->scratch;
     *name_length = k25_trace_unescape(raw->name.at, raw->name.size, at);
     at += *name_length + 1;
-    for (int i = 0; i < K25_TRACE_TEXTS; i++) {
+    for (int i = 0; i < K25_TRACE_TEXTS && raw->has_texts; i++) {
         texts[i] = at;
         at += k25_trace_unescape(raw->texts[i].at, raw->texts[i].size, at) + 1;
     }
@@ -84,10 +84,13 @@ static bool resolve(struct k25_trace_walk *walk, size_t *name_length, const char
 
 static bool name_of(struct k25_trace_walk *walk, const char *text, size_t size, struct k25_trace_event *event)
 {
-    int id = k25_trace_names_id(&walk->names, text, size);
+    int id = walk->raw.guessed ? walk->guess : k25_trace_names_id(&walk->names, text, size);
     if (id == -2) {
         walk->out_of_memory = true;
         return false;
+    }
+    if (walk->raw.guessed) {
+        walk->names.last = id;
     }
     event->name_id = id;
     event->name = id >= 0 ? walk->names.texts[id] : walk->scratch;
@@ -101,7 +104,7 @@ static bool texts_of(struct k25_trace_walk *walk, struct k25_trace_event *event,
                      struct k25_trace_collective *collective)
 {
     const struct k25_trace_raw *raw = &walk->raw;
-    if (!raw->odd_name && !raw->has_collective && raw->name.at != NULL) {
+    if (!raw->odd_name && !raw->has_texts && raw->name.at != NULL) {
         if (!name_of(walk, raw->name.at, raw->name.size, event)) {
             return false;
         }
@@ -115,12 +118,15 @@ static bool texts_of(struct k25_trace_walk *walk, struct k25_trace_event *event,
     if (!resolve(walk, &length, texts) || !name_of(walk, walk->scratch, length, event)) {
         return false;
     }
+    if (!raw->has_texts || raw->texts[0].at == NULL) {
+        return true;
+    }
     *collective = (struct k25_trace_collective){
         .name = texts[0], .dtype = texts[1], .group = texts[2], .group_description = texts[3], .ranks = texts[4],
         .in_elements = raw->in_elements, .out_elements = raw->out_elements, .group_size = raw->group_size,
         .sequence = raw->sequence,
     };
-    event->collective = raw->has_collective ? collective : NULL;
+    event->collective = collective;
     return true;
 }
 

@@ -3,14 +3,35 @@
 #include "base/utf8.h"
 #include "calib/trace_internal.h"
 
-static bool is_blank(char c)
+static inline bool is_blank(char c)
 {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-static bool is_any_of(char c, const char *set)
+/* In front of a string, behind one, behind a word, behind a backslash. */
+static inline bool may_precede(char c)
 {
-    return c != '\0' && strchr(set, c) != NULL;
+    return c == '[' || c == '{' || c == ',' || c == ':';
+}
+
+static inline bool may_follow(char c)
+{
+    return c == ',' || c == ':' || c == ']' || c == '}';
+}
+
+static inline bool ends_word(char c)
+{
+    return is_blank(c) || may_precede(c) || may_follow(c) || c == '"' || c == '\0';
+}
+
+static inline bool is_escape(char c)
+{
+    return c == '"' || c == '\\' || c == '/' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't' || c == 'u';
+}
+
+static inline bool is_plain(char c)
+{
+    return c != '"' && c != '\\' && (unsigned char)c < 0x80;
 }
 
 /* One byte inside a string; more than one for a character above 127. NULL when the text ends inside a character. */
@@ -18,7 +39,7 @@ static const char *string_byte(struct k25_trace_skipper *skip, const char *p, co
 {
     if (skip->escaped) {
         skip->escaped = false;
-        if (!is_any_of(*p, "\"\\/bfnrtu") && !skip->bad_escape) {
+        if (!is_escape(*p) && !skip->bad_escape) {
             skip->bad_escape = true; /* once a string */
             skip->damaged_strings++;
         }
@@ -46,15 +67,15 @@ static bool outside_byte(struct k25_trace_skipper *skip, const char **p)
         *p += 1;
         return skip->depth == 0 && skip->before != '\0';
     }
-    if (skip->before == '"' && !is_any_of(c, ",:]}")) {
+    if (skip->before == '"' && !may_follow(c)) {
         skip->bad_string = true; /* `"a"b`: the quote in front was none */
         return true;
     }
-    if (c == '"' && skip->before != '\0' && !is_any_of(skip->before, "[{,:")) {
+    if (c == '"' && skip->before != '\0' && !may_precede(skip->before)) {
         skip->bad_string = true; /* `a"b"` */
         return true;
     }
-    if (skip->depth == 0 && is_any_of(c, ",]}")) {
+    if (skip->depth == 0 && (c == ',' || c == ']' || c == '}')) {
         return true; /* behind a number or a word, or where a value is missing */
     }
     *p += 1;
@@ -76,6 +97,8 @@ const char *k25_trace_skip(struct k25_trace_skipper *skip, const char **p, const
     const char *at = *p;
     while (at < end) {
         if (skip->in_string) {
+            for (; !skip->escaped && end - at > 1 && is_plain(*at); at++) {
+            }
             at = string_byte(skip, at, end);
             if (!skip->in_string && skip->depth == 0) {
                 return at;
@@ -145,8 +168,7 @@ static bool nested(struct cursor *cursor)
 static bool word(struct cursor *cursor, enum k25_trace_field field)
 {
     const char *start = cursor->p;
-    while (cursor->p < cursor->end && !is_blank(*cursor->p) && !is_any_of(*cursor->p, ",:\"{}[]") &&
-           *cursor->p != '\0') {
+    while (cursor->p < cursor->end && !ends_word(*cursor->p)) {
         cursor->p++;
     }
     if (cursor->p == cursor->end) {

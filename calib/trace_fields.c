@@ -181,14 +181,6 @@ enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift
     return scale(value, exponent, magnitude);
 }
 
-void k25_trace_raw_clear(struct k25_trace_raw *raw)
-{
-    memset(raw, 0, sizeof *raw);
-    raw->category = K25_CATEGORY_NONE;
-    raw->device = raw->stream = -1;
-    raw->in_elements = raw->out_elements = raw->group_size = raw->sequence = -1;
-}
-
 /* A number that is not there or is none leaves the field as it was; what was wrong is counted. */
 static bool number(struct k25_trace_raw *raw, const char *text, size_t size, int shift, int64_t *value)
 {
@@ -243,8 +235,11 @@ static bool thread(const char *text, size_t size, int64_t *value)
 
 static void set_text(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size)
 {
+    if (!raw->has_texts) {
+        memset(raw->texts, 0, sizeof raw->texts);
+        raw->has_texts = true;
+    }
     raw->texts[field - K25_FIELD_COLLECTIVE] = (struct k25_trace_span){text, size};
-    raw->has_collective |= field == K25_FIELD_COLLECTIVE;
 }
 
 void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size,

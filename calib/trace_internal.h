@@ -14,6 +14,8 @@
 #ifndef K25_CALIB_TRACE_INTERNAL_H
 #define K25_CALIB_TRACE_INTERNAL_H
 
+#include <string.h>
+
 #include "calib/trace.h"
 
 struct k25_trace_walk;
@@ -76,15 +78,17 @@ struct k25_trace_span {
 struct k25_trace_raw {
     int category;
     char ph; /* 0: not said */
-    bool has_ts, has_dur, has_collective, odd_name /* escapes or bytes above 127 */;
+    bool has_ts, has_dur, has_texts /* of a collective */, odd_name /* escapes or bytes above 127 */;
+    bool guessed; /* the name is the one that was guessed */
     bool fraction; /* ts or dur was written with a decimal point */
     bool has_tid, has_pid;
     int64_t ts_ns, dur_ns, tid, pid;
     int64_t device, stream; /* -1: not said */
     uint64_t correlation, external_id, graph_id, graph_node, bytes;
     int64_t in_elements, out_elements, group_size, sequence;
-    struct k25_trace_span name, texts[K25_TRACE_TEXTS];
     uint32_t damaged_strings, damaged_values, invalid_utf8, nonfinite, huge_ids;
+    struct k25_trace_span name;
+    struct k25_trace_span texts[K25_TRACE_TEXTS]; /* only with has_texts */
 };
 
 /* How the walk of an event ended. */
@@ -107,7 +111,14 @@ enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift
 /* Case does not matter. */
 int k25_trace_category(const char *text, size_t size);
 enum k25_trace_field k25_trace_field(const char *key, size_t size, bool in_args);
-void k25_trace_raw_clear(struct k25_trace_raw *raw);
+
+static inline void k25_trace_raw_clear(struct k25_trace_raw *raw)
+{
+    memset(raw, 0, offsetof(struct k25_trace_raw, texts));
+    raw->category = K25_CATEGORY_NONE;
+    raw->device = raw->stream = -1;
+    raw->in_elements = raw->out_elements = raw->group_size = raw->sequence = -1;
+}
 
 /* Takes the value of `field`: `text` is the number or bare word, or the inside of a string. */
 void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size,
@@ -153,8 +164,10 @@ struct k25_trace_shape {
 };
 
 bool k25_trace_quick_available(void);
-enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const char *text, const char *end,
-                                       struct k25_trace_raw *raw, const char **after);
+/* `guess` is the name the event is likely to have: one without escapes or quotes, or none. */
+enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const struct k25_trace_span *guess,
+                                             const char *text, const char *end, struct k25_trace_raw *raw,
+                                             const char **after);
 
 /* ---- trace_names.c ---- */
 
@@ -166,6 +179,7 @@ struct k25_trace_names {
     struct k25_arena *arena;
     const char **texts; /* by id */
     uint32_t *sizes;
+    bool *plain; /* holds no quote, no backslash and nothing above 127 */
     int count, room;
     struct k25_trace_slot *slots;
     uint32_t mask;
@@ -176,6 +190,8 @@ struct k25_trace_names {
 bool k25_trace_names_start(struct k25_trace_names *names, struct k25_arena *arena);
 /* The id of the text, new or old; -1 when the table is full, -2 when memory is out. */
 int k25_trace_names_id(struct k25_trace_names *names, const char *text, size_t size);
+/* The text that is likely to come next, with its id; only a plain one, NULL otherwise. */
+struct k25_trace_span k25_trace_names_guess(const struct k25_trace_names *names, int *id);
 void k25_trace_names_free(struct k25_trace_names *names); /* the texts stay in the arena */
 
 /* The string's inside as UTF-8 at `out` (room for `size` * 3 + 1 bytes), escapes resolved, what is no UTF-8 replaced
@@ -240,6 +256,7 @@ struct k25_trace_walk {
     struct k25_trace_skipper skip;
     struct k25_trace_raw raw;
     struct k25_trace_shape shape;
+    int guess;     /* id of the name the event was likely to have */
     char *scratch; /* texts of one event that must be changed or end with a zero */
     size_t scratch_size;
 };

@@ -13,8 +13,9 @@ bool k25_trace_names_start(struct k25_trace_names *names, struct k25_arena *aren
     names->texts = malloc(sizeof *names->texts * (size_t)names->room);
     names->sizes = malloc(sizeof *names->sizes * (size_t)names->room);
     names->follower = malloc(sizeof *names->follower * (size_t)names->room);
+    names->plain = malloc(sizeof *names->plain * (size_t)names->room);
     names->slots = malloc(sizeof *names->slots * (names->mask + 1));
-    if (names->texts == NULL || names->sizes == NULL || names->follower == NULL || names->slots == NULL) {
+    if (names->texts == NULL || names->sizes == NULL || names->plain == NULL || names->follower == NULL || names->slots == NULL) {
         k25_trace_names_free(names);
         return false;
     }
@@ -26,6 +27,7 @@ void k25_trace_names_free(struct k25_trace_names *names)
 {
     free(names->texts);
     free(names->sizes);
+    free(names->plain);
     free(names->follower);
     free(names->slots);
     *names = (struct k25_trace_names){0};
@@ -53,10 +55,12 @@ static bool more_room(struct k25_trace_names *names)
     names->texts = texts == NULL ? names->texts : texts;
     void *sizes = realloc(names->sizes, sizeof *names->sizes * room);
     names->sizes = sizes == NULL ? names->sizes : sizes;
+    void *plain = realloc(names->plain, sizeof *names->plain * room);
+    names->plain = plain == NULL ? names->plain : plain;
     void *follower = realloc(names->follower, sizeof *names->follower * room);
     names->follower = follower == NULL ? names->follower : follower;
     struct k25_trace_slot *table = malloc(sizeof *table * slots);
-    if (texts == NULL || sizes == NULL || follower == NULL || table == NULL) {
+    if (texts == NULL || sizes == NULL || plain == NULL || follower == NULL || table == NULL) {
         free(table);
         return false;
     }
@@ -76,6 +80,16 @@ static bool more_room(struct k25_trace_names *names)
     return true;
 }
 
+static bool is_plain(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '"' || text[i] == '\\' || (text[i] & 0x80) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int add(struct k25_trace_names *names, const char *text, size_t size, uint64_t hash)
 {
     if (names->count == MOST_NAMES || names->bytes + size > MOST_BYTES) {
@@ -91,6 +105,7 @@ static int add(struct k25_trace_names *names, const char *text, size_t size, uin
     int id = names->count++;
     names->texts[id] = copy;
     names->sizes[id] = (uint32_t)size;
+    names->plain[id] = is_plain(text, size);
     names->follower[id] = -1;
     names->bytes += size;
     uint32_t at = (uint32_t)hash & names->mask;
@@ -125,6 +140,13 @@ int k25_trace_names_id(struct k25_trace_names *names, const char *text, size_t s
     }
     names->last = guess >= 0 ? guess : names->last;
     return guess;
+}
+
+struct k25_trace_span k25_trace_names_guess(const struct k25_trace_names *names, int *id)
+{
+    *id = names->last < 0 ? -1 : names->follower[names->last];
+    return *id < 0 || !names->plain[*id] ? (struct k25_trace_span){0}
+                                         : (struct k25_trace_span){names->texts[*id], names->sizes[*id]};
 }
 
 static bool hex4(const char *text, size_t size, uint32_t *value)

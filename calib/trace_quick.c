@@ -213,7 +213,7 @@ INLINE bool whole_number(const char **p, uint64_t *value)
 }
 
 /* Microseconds to nanoseconds: the plain forms; others are for k25_trace_decimal. */
-INLINE bool time_ns(const char **p, int64_t *ns)
+INLINE bool time_ns(const char **p, int64_t *ns, bool *point)
 {
     const char *at = *p;
     uint64_t whole;
@@ -223,17 +223,46 @@ INLINE bool time_ns(const char **p, int64_t *ns)
     uint64_t fraction = 0;
     if (*at == '.') {
         uint64_t scale = 100;
+        *point = true;
         for (at++; *at >= '0' && *at <= '9'; at++) {
             fraction += (uint64_t)(*at - '0') * scale;
             scale /= 10;
         }
     }
-    if ((*at | 0x20) == 'e') {
+    if ((*at | 0x20) == 'e' || at[-1] == '.') {
         return false;
     }
     *ns = (int64_t)(whole * 1000 + fraction);
     *p = at;
     return true;
+}
+
+/* Behind a number nobody wants that ends with a comma or a brace within 32 bytes, the common case; NULL otherwise.
+ * What decides where to go on is the position of the comma alone, the rest is a check beside it. */
+INLINE const char *pass_number(const char *p)
+{
+    __m256i x = load(p);
+    uint32_t ends = bits(either(equal(x, ','), equal(x, '}')));
+    uint32_t fine = bits(_mm256_and_si256(_mm256_cmpgt_epi8(x, _mm256_set1_epi8('-' - 1)),
+                                          _mm256_cmpgt_epi8(_mm256_set1_epi8('9' + 1), x)));
+    return ends != 0 && (~fine & (ends ^ (ends - 1)) >> 1) == 0 ? p + _tzcnt_u32(ends) : NULL;
+}
+
+/* Where the number of a field that is a plain integer goes, NULL for other fields. */
+INLINE uint64_t *integer_of(struct k25_trace_raw *raw, enum k25_trace_field field)
+{
+    switch (field) {
+    case K25_FIELD_CORRELATION: return &raw->correlation;
+    case K25_FIELD_EXTERNAL: return &raw->external_id;
+    case K25_FIELD_GRAPH: return &raw->graph_id;
+    case K25_FIELD_NODE: return &raw->graph_node;
+    case K25_FIELD_BYTES: return &raw->bytes;
+    case K25_FIELD_DEVICE: return (uint64_t *)&raw->device;
+    case K25_FIELD_STREAM: return (uint64_t *)&raw->stream;
+    case K25_FIELD_PID: raw->has_pid = true; return (uint64_t *)&raw->pid;
+    case K25_FIELD_TID: raw->has_tid = true; return (uint64_t *)&raw->tid;
+    default: return NULL;
+    }
 }
 
 /* The number at `*p` into the event, without a detour when it is a plain one. */
@@ -242,34 +271,62 @@ INLINE enum k25_trace_verdict number(struct k25_trace_raw *raw, enum k25_trace_f
     const char *start = *p, *after = start;
     int64_t ns;
     uint64_t value;
-    if (field == K25_FIELD_TS && time_ns(&after, &ns)) {
-        raw->ts_ns = ns;
-        raw->has_ts = true;
-        raw->fraction |= after - start > 3 && (after[-4] == '.' || memchr(start, '.', (size_t)(after - start)));
-    } else if (field == K25_FIELD_DUR && time_ns(&after, &ns)) {
-        raw->dur_ns = ns;
-        raw->has_dur = true;
-        raw->fraction |= memchr(start, '.', (size_t)(after - start)) != NULL;
-    } else if (field == K25_FIELD_CORRELATION && whole_number(&after, &value) && *after != '.' &&
-               (*after | 0x20) != 'e') {
-        raw->correlation = value;
-    } else {
-        after = number_end(start);
-        if (after == start) {
-            return K25_EVENT_ODD;
+    if (field == K25_FIELD_OTHER && (after = pass_number(start)) != NULL) {
+        *p = after;
+        return *start >= '0' || (*start == '-' && start[1] >= '0') ? K25_EVENT_DONE : K25_EVENT_ODD;
+    }
+    after = start;
+    if ((field == K25_FIELD_TS || field == K25_FIELD_DUR) && time_ns(&after, &ns, &raw->fraction)) {
+        *(field == K25_FIELD_TS ? &raw->ts_ns : &raw->dur_ns) = ns;
+        *(field == K25_FIELD_TS ? &raw->has_ts : &raw->has_dur) = true;
+        *p = after;
+        return K25_EVENT_DONE;
+    }
+    after = start;
+    if (whole_number(&after, &value) && *after != '.' && (*after | 0x20) != 'e') {
+        uint64_t *integer = integer_of(raw, field);
+        if (integer != NULL) {
+            *integer = value;
+            *p = after;
+            return K25_EVENT_DONE;
         }
-        if (field != K25_FIELD_OTHER) {
-            k25_trace_raw_set(raw, field, start, (size_t)(after - start), false);
-        }
+    }
+    after = number_end(start);
+    if (after == start) {
+        return K25_EVENT_ODD;
+    }
+    if (field != K25_FIELD_OTHER) {
+        k25_trace_raw_set(raw, field, start, (size_t)(after - start), false);
     }
     *p = after;
     return K25_EVENT_DONE;
 }
 
-INLINE enum k25_trace_verdict string(struct k25_trace_raw *raw, enum k25_trace_field field, const char **p,
-                               const char *end)
+/* True when the string whose inside begins at `p` is the one that was guessed. */
+INLINE bool is_guess(const struct k25_trace_span *guess, const char *p, const char *end)
 {
-    const char *inside = *p + 1, *quote = string_end(inside, end);
+    if (guess->at == NULL || (size_t)(end - p) <= guess->size || p[guess->size] != '"') {
+        return false;
+    }
+    __m256i different = _mm256_setzero_si256();
+    size_t i = 0;
+    for (; i + 32 <= guess->size; i += 32) {
+        different = either(different, _mm256_xor_si256(load(p + i), load(guess->at + i)));
+    }
+    return _mm256_testz_si256(different, different) && memcmp(p + i, guess->at + i, guess->size - i) == 0;
+}
+
+INLINE enum k25_trace_verdict string(struct k25_trace_raw *raw, enum k25_trace_field field,
+                                     const struct k25_trace_span *guess, const char **p, const char *end)
+{
+    const char *inside = *p + 1;
+    if (field == K25_FIELD_NAME && is_guess(guess, inside, end)) {
+        raw->name = (struct k25_trace_span){inside, guess->size};
+        raw->guessed = true;
+        *p = inside + guess->size + 1;
+        return K25_EVENT_DONE;
+    }
+    const char *quote = string_end(inside, end);
     if (quote >= end) {
         return K25_EVENT_MORE;
     }
@@ -280,6 +337,7 @@ INLINE enum k25_trace_verdict string(struct k25_trace_raw *raw, enum k25_trace_f
     size_t size = (size_t)(quote - inside);
     if (field == K25_FIELD_NAME) {
         raw->name = (struct k25_trace_span){inside, size};
+        raw->guessed = false;
     } else if (field == K25_FIELD_PH) {
         raw->ph = size == 1 ? *inside : '?';
     } else if (field == K25_FIELD_CAT && size == 6 && memcmp(inside, "kernel", 6) == 0) {
@@ -316,11 +374,11 @@ INLINE enum k25_trace_verdict word(const char **p)
     return K25_EVENT_DONE;
 }
 
-INLINE enum k25_trace_verdict value(struct k25_trace_raw *raw, enum k25_trace_field field, const char **p,
-                              const char *end)
+INLINE enum k25_trace_verdict value(struct k25_trace_raw *raw, enum k25_trace_field field,
+                                    const struct k25_trace_span *guess, const char **p, const char *end)
 {
     switch (**p) {
-    case '"': return string(raw, field, p, end);
+    case '"': return string(raw, field, guess, p, end);
     case '[': return array(p, end);
     case '{': return close_at(*p, end, 0, true, false, p);
     case 't':
@@ -413,8 +471,9 @@ INLINE bool leave(const struct k25_trace_raw *raw)
     return (raw->ph != 'X' && raw->ph != 0) || (raw->ph == 'X' && k25_trace_raw_useless(raw));
 }
 
-FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const char *text, const char *end,
-                                            struct k25_trace_raw *raw, const char **after)
+FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const struct k25_trace_span *guess,
+                                                  const char *text, const char *end, struct k25_trace_raw *raw,
+                                                  const char **after)
 {
     const char *p = text + 1;
     bool in_args = false, first = true;
@@ -427,11 +486,11 @@ FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
         struct k25_trace_step fresh;
         const struct k25_trace_step *step = &fresh;
         int next = at < 0 ? -1 : shape->steps[at].next;
-        const struct k25_trace_step *guess = &shape->steps[next < 0 ? 0 : next];
-        if (next >= 0 && guess->in_args == in_args && end - p > K25_SHAPE_TEXT &&
-            (bits(_mm256_cmpeq_epi8(load(p), load(guess->text))) & guess->mask) == guess->mask) {
-            p += guess->size;
-            step = guess;
+        const struct k25_trace_step *likely = &shape->steps[next < 0 ? 0 : next];
+        if (next >= 0 && likely->in_args == in_args && end - p > K25_SHAPE_TEXT &&
+            (bits(_mm256_cmpeq_epi8(load(p), load(likely->text))) & likely->mask) == likely->mask) {
+            p += likely->size;
+            step = likely;
             at = next;
         } else {
             const char *behind;
@@ -456,7 +515,7 @@ FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
             in_args = first = true;
             continue;
         }
-        enum k25_trace_verdict verdict = value(raw, (enum k25_trace_field)step->field, &p, end);
+        enum k25_trace_verdict verdict = value(raw, (enum k25_trace_field)step->field, guess, &p, end);
         if (verdict != K25_EVENT_DONE) {
             return verdict;
         }
@@ -476,10 +535,12 @@ bool k25_trace_quick_available(void)
     return false;
 }
 
-enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const char *text, const char *end,
-                                       struct k25_trace_raw *raw, const char **after)
+enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const struct k25_trace_span *guess,
+                                             const char *text, const char *end, struct k25_trace_raw *raw,
+                                             const char **after)
 {
     (void)shape;
+    (void)guess;
     return k25_trace_event_plain(text, end, raw, after);
 }
 

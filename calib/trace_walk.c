@@ -221,8 +221,11 @@ static const char *damaged_event(struct k25_trace_walk *walk, const char *p, con
 static const char *event(struct k25_trace_walk *walk, const char *p, const char *end)
 {
     const char *after;
-    enum k25_trace_verdict verdict =
-        walk->quick ? k25_trace_event_quick(&walk->shape, p, end, &walk->raw, &after) : K25_EVENT_ODD;
+    enum k25_trace_verdict verdict = K25_EVENT_ODD;
+    if (walk->quick) {
+        struct k25_trace_span guess = k25_trace_names_guess(&walk->names, &walk->guess);
+        verdict = k25_trace_event_quick(&walk->shape, &guess, p, end, &walk->raw, &after);
+    }
     if (verdict == K25_EVENT_ODD) {
         verdict = k25_trace_event_plain(p, end, &walk->raw, &after);
     }
@@ -318,6 +321,19 @@ static const char *too_long(struct k25_trace_walk *walk, const char *p, const ch
     return walk->state == K25_WALK_MEMBER ? member(walk, p, end, true) : end;
 }
 
+/* The file ends in what begins at `p`; unless something in it was never closed, and other things follow. */
+static const char *cut(struct k25_trace_walk *walk, const char *p, const char *end)
+{
+    if (walk->state == K25_WALK_LIST && k25_trace_resync(walk->text, p + 1, end, true) != NULL) {
+        return damaged_event(walk, p, end);
+    }
+    if (walk->state == K25_WALK_MEMBER && !walk->list_seen && end - p > 1) {
+        return damaged_root(walk, p + 1);
+    }
+    walk->info->truncated = true;
+    return end;
+}
+
 /* The file ends here, in the middle of something or not. */
 static void finish(struct k25_trace_walk *walk)
 {
@@ -339,8 +355,7 @@ size_t k25_trace_walk_feed(struct k25_trace_walk *walk, const char *text, size_t
     while (p < end && walk->refusal == NULL && !walk->stopped && !walk->out_of_memory) {
         const char *next = go_on(walk, p, end);
         if (next == NULL && last) {
-            walk->info->truncated = true; /* inside an event or a member */
-            next = end;
+            next = cut(walk, p, end);
         } else if (next == NULL && end - p < K25_TRACE_LONGEST) {
             break;
         } else if (next == NULL) {

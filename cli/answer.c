@@ -7,6 +7,32 @@
 
 #include "base/text.h"
 
+static bool is_overridden(const struct k25_scenario *scenario, int id)
+{
+    char path[96];
+    snprintf(path, sizeof path, "parameters.%s", k25_param_info[id].name);
+    const struct k25_input *input = k25_inputs_find(&scenario->inputs, path);
+    return input != NULL && input->origin == K25_FROM_OVERRIDE;
+}
+
+/* How far the parameters may be off. Who sets one asks what would be if it were so: it drops out of the matrix. */
+static void resolve_uncertainty(const struct k25_scenario *scenario, struct k25_uncertainty *u)
+{
+    k25_uncertainty_resolve(&scenario->priors, scenario->calibrated ? &scenario->calibration : NULL, u);
+    size_t from[K25_PARAMS], kept = 0, all = u->count;
+    for (size_t i = 0; i < all; i++) {
+        if (is_overridden(scenario, u->id[i]))
+            continue;
+        u->id[kept] = u->id[i];
+        from[kept++] = i;
+    }
+    for (size_t i = 0; i < kept; i++) {
+        for (size_t j = 0; j < kept; j++)
+            u->covariance[i * kept + j] = u->covariance[from[i] * all + from[j]];
+    }
+    u->count = kept;
+}
+
 bool cli_answer_load(const struct cli *cli, const char *name, const char *const *set, struct cli_answer *answer,
                      struct k25_error *error)
 {
@@ -15,7 +41,11 @@ bool cli_answer_load(const struct cli *cli, const char *name, const char *const 
         !k25_scenario_question(&answer->scenario, &answer->question, error))
         return false;
     k25_predict(&answer->question, &answer->scenario.params, &answer->prediction);
-    return true;
+    if (!answer->prediction.memory.fits)
+        return true;
+    resolve_uncertainty(&answer->scenario, &answer->uncertainty);
+    return k25_predict_intervals(&answer->question, &answer->scenario.params, &answer->uncertainty,
+                                 &answer->prediction, &answer->intervals, error);
 }
 
 void cli_answer_free(struct cli_answer *answer)
@@ -127,10 +157,7 @@ static void say_parameters(const struct k25_scenario *scenario, struct cli_sente
 {
     int calibrated = 0, overridden = 0;
     for (int id = 0; id < K25_PARAMS; id++) {
-        char path[96];
-        snprintf(path, sizeof path, "parameters.%s", k25_param_info[id].name);
-        const struct k25_input *input = k25_inputs_find(&scenario->inputs, path);
-        bool set = input != NULL && input->origin == K25_FROM_OVERRIDE;
+        bool set = is_overridden(scenario, id);
         overridden += set;
         calibrated += !set && scenario->calibrated && scenario->calibration.set[id];
     }
@@ -155,6 +182,7 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
         say(sentences, "TPOT = step time / tokens accepted a step (%g); the time to the first token is not in it",
             answer->prediction.tokens_per_step);
         say(sentences, "AllReduce and wait are means over the ranks; no prefill runs between the steps");
+        say(sentences, "intervals hold what is not known of the parameters, not what is wrong with the formulas");
     }
     say_parameters(scenario, sentences);
     if (scenario->machine.assumed_links)

@@ -7,13 +7,16 @@
 
 #include "cli/cli.h"
 #include "model/predict.h"
+#include "model/uncertainty.h"
 #include "scenarios/scenario.h"
 
 struct cli_answer {
     struct k25_scenario scenario;
     struct k25_question question; /* points into the scenario: an answer is never copied */
     struct k25_prediction prediction;
-    const char *const *set; /* overrides of the command line, NULL-terminated; NULL: none */
+    struct k25_uncertainty uncertainty; /* of the parameters; what --set gave is exact */
+    struct k25_intervals intervals;     /* only of a plan that fits */
+    const char *const *set;             /* overrides of the command line, NULL-terminated; NULL: none */
 };
 
 /* Also after a failure the answer must be freed. */

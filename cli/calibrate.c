@@ -186,7 +186,8 @@ static bool load(const struct cli *cli, const char *scenario, struct k25_suite *
     size_t count = cli_count((const char *const *)given.set);
     if (count >= K25_MAX_SET)
         return k25_fail(error, K25_BAD_INPUT, "more than %d overrides", K25_MAX_SET - 1);
-    memcpy(set, given.set, count * sizeof *set);
+    for (size_t i = 0; i < count; i++)
+        set[i] = given.set[i];
     if (given.start != NULL) {
         snprintf(start, sizeof start, "calibration=%s", given.start);
         set[count++] = start;

@@ -28,20 +28,28 @@ static double parameters(const struct k25_architecture *architecture)
     return total;
 }
 
+/* "ARCHITECTURE.SCHEME" in two; names of architectures have dots of their own. */
+static const char *split_scheme(const char *name, char *architecture, size_t size)
+{
+    const char *dot = strrchr(name, '.');
+    snprintf(architecture, size, "%.*s", dot != NULL ? (int)(dot - name) : 0, name);
+    return dot != NULL ? dot + 1 : name;
+}
+
 /* Calls `add` with each file of a shelf. */
 static bool each(const struct k25_library *library, enum k25_shelf shelf, struct cli_table *table,
                  bool (*add)(const struct k25_library *, const char *, const char *, struct cli_table *,
                              struct k25_error *),
                  struct k25_error *error)
 {
-    static const char *const folders[] = {"model/zoo", "model/zoo", "hw/machines", "calib", "scenarios"};
     size_t count;
     char **names = k25_library_list(library, shelf, &count, error);
     bool ok = names != NULL;
     for (size_t i = 0; ok && i < count; i++) {
-        char path[1200];
-        snprintf(path, sizeof path, "%s/%s/%s.yaml", library->root, folders[shelf], names[i]);
-        ok = add(library, names[i], path, table, error);
+        char path[1200], of[160] = "";
+        const char *name = shelf == K25_SHELF_WEIGHTS ? split_scheme(names[i], of, sizeof of) : names[i];
+        ok = k25_library_find(library, shelf, name, of, "", path, sizeof path, error) &&
+             add(library, names[i], path, table, error);
     }
     k25_library_free(names);
     return ok;
@@ -102,20 +110,18 @@ static void add_format(struct cli_table *table, const struct k25_format *format)
     cli_table_text(table, "%s, %.4g bits", k25_format_kind_names[format->kind], k25_weight_bytes(format) * 8);
 }
 
-/* The file of a scheme is ARCHITECTURE.SCHEME, and the names of both may have dots: the architecture is found
- * first. */
 static bool add_weights(const struct k25_library *library, const char *name, const char *path,
                         struct cli_table *table, struct k25_error *error)
 {
     struct k25_architecture a;
     struct k25_weights w;
     char of[160], file[1024];
-    snprintf(of, sizeof of, "%.*s", (int)(strrchr(name, '.') - name), name);
+    const char *scheme = split_scheme(name, of, sizeof of);
     if (!k25_library_find(library, K25_SHELF_ARCHITECTURE, of, "", "", file, sizeof file, error) ||
         !k25_architecture_load(file, &a, NULL, error) || !k25_weights_load(path, &w, NULL, error))
         return false;
     cli_table_text(table, "%s", of);
-    cli_table_text(table, "%s", name + strlen(of) + 1);
+    cli_table_text(table, "%s", scheme);
     if (a.moe.experts > 0)
         add_format(table, &w.format[K25_T_ROUTED_EXPERTS]);
     else

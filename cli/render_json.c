@@ -69,6 +69,37 @@ static void set_step(json_t *root, const struct k25_prediction *p, bool *ok)
     set_real(root, "distinct_experts", p->step_work.experts, ok);
 }
 
+static void set_intervals(json_t *root, const struct cli_answer *answer, bool *ok)
+{
+    static const struct {
+        const char *key;
+        enum k25_output output;
+        double scale; /* SI to the unit of the key */
+    } outputs[] = {
+        {"step_ms", K25_OUT_STEP, 1e3},
+        {"tpot_ms", K25_OUT_TPOT, 1e3},
+        {"tok_s", K25_OUT_TOK_S, 1},
+        {"gpu_busy_ms", K25_OUT_GPU_BUSY, 1e3},
+        {"kernels_ms", K25_OUT_KERNELS, 1e3},
+        {"allreduce_ms", K25_OUT_ALLREDUCE, 1e3},
+        {"allreduce_transfer_ms", K25_OUT_ALLREDUCE_TRANSFER, 1e3},
+        {"allreduce_wait_ms", K25_OUT_ALLREDUCE_WAIT, 1e3},
+        {"allreduce_share", K25_OUT_ALLREDUCE_SHARE, 1},
+        {"other_collectives_ms", K25_OUT_OTHER_COLLECTIVES, 1e3},
+        {"gaps_ms", K25_OUT_GAPS, 1e3},
+        {"host_ms", K25_OUT_HOST, 1e3},
+    };
+    json_t *intervals = json_object();
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        const struct k25_interval *interval = &answer->intervals.output[outputs[i].output];
+        set(intervals, outputs[i].key,
+            json_pack("[o, o]", cli_json_real(interval->low * outputs[i].scale),
+                      cli_json_real(interval->high * outputs[i].scale)),
+            ok);
+    }
+    set(root, "intervals", intervals, ok);
+}
+
 static void set_misfit(json_t *root, const struct cli_answer *answer, bool *ok)
 {
     struct cli_fitting fitting;
@@ -104,10 +135,12 @@ bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering
     set(root, "calibration", s->calibrated ? json_string(s->calibration.name) : json_null(), &ok);
     set(root, "plan", plan_json(&s->plan), &ok);
     set(root, "fits", json_boolean(p->memory.fits), &ok);
-    if (p->memory.fits)
+    if (p->memory.fits) {
         set_step(root, p, &ok);
-    else
+        set_intervals(root, answer, &ok);
+    } else {
         set_misfit(root, answer, &ok);
+    }
     set(root, "memory", memory_json(&p->memory), &ok);
     if (p->memory.fits) {
         cli_operator_table(answer, false, &table);

@@ -31,31 +31,51 @@ static void print_question(const struct cli_answer *answer)
         printf("  --set    %s\n", answer->set[i]);
 }
 
-static void print_total(int indent, const char *name, double seconds, const char *words)
+static const struct cli_column total_columns[] = {
+    {"total", "", CLI_TEXT, 0}, {"time_ms", "ms", CLI_FIGURE, 0}, {"interval", "90 % interval", CLI_TEXT, 0},
+    {"words", "", CLI_TEXT, 0}, {NULL, NULL, CLI_TEXT, 0},
+};
+
+static void add_total(struct cli_table *table, const struct cli_answer *answer, const char *name,
+                      enum k25_output output, const char *words)
 {
-    char text[40];
-    cli_figure(seconds * 1e3, text, sizeof text);
-    printf("%*s%-*s %8s ms%s%s\n", indent, "", 22 - indent, name, text, words[0] != '\0' ? "   " : "", words);
+    const struct k25_interval *interval = &answer->intervals.output[output];
+    double seconds = k25_output_value(&answer->prediction, output);
+    char low[40], high[40];
+    cli_table_text(table, "%s", name);
+    cli_table_number(table, seconds * 1e3);
+    if (seconds > 0)
+        cli_table_text(table, "%s to %s", cli_figure(interval->low * 1e3, low, sizeof low),
+                       cli_figure(interval->high * 1e3, high, sizeof high));
+    else
+        cli_table_text(table, "%s", "");
+    cli_table_text(table, "%s", words);
 }
 
-static void print_totals(const struct k25_prediction *p)
+static bool print_totals(const struct cli_answer *answer, struct k25_error *error)
 {
+    const struct k25_prediction *p = &answer->prediction;
+    struct cli_table table;
     char words[160], one[40], two[40];
+    cli_table_open(&table, total_columns);
     snprintf(words, sizeof words, "TPOT %s ms, %s tok/s", cli_figure(p->tpot * 1e3, one, sizeof one),
              cli_figure(p->tok_s, two, sizeof two));
-    print_total(0, "step", p->step, words);
-    print_total(2, "GPU busy", p->gpu_busy, "");
+    add_total(&table, answer, "step", K25_OUT_STEP, words);
+    add_total(&table, answer, "  GPU busy", K25_OUT_GPU_BUSY, "");
     snprintf(words, sizeof words, "%.0f launches", p->launches);
-    print_total(4, "kernels", p->kernels, words);
+    add_total(&table, answer, "    kernels", K25_OUT_KERNELS, words);
     if (p->allreduces > 0) {
-        snprintf(words, sizeof words, "%.1f %% of GPU time, %.0f calls: transfer %s ms, wait %s ms",
-                 p->allreduce_share * 100, p->allreduces, cli_figure(p->allreduce_transfer * 1e3, one, sizeof one),
-                 cli_figure(p->allreduce_wait * 1e3, two, sizeof two));
-        print_total(4, "AllReduce", p->allreduce, words);
-        print_total(4, "other collectives", p->other_collectives, "");
+        snprintf(words, sizeof words, "%.1f %% of GPU time, %.0f calls", p->allreduce_share * 100, p->allreduces);
+        add_total(&table, answer, "    AllReduce", K25_OUT_ALLREDUCE, words);
+        add_total(&table, answer, "      transfer", K25_OUT_ALLREDUCE_TRANSFER, "");
+        add_total(&table, answer, "      wait", K25_OUT_ALLREDUCE_WAIT, "for the last rank");
+        add_total(&table, answer, "    other collectives", K25_OUT_OTHER_COLLECTIVES, "");
     }
-    print_total(2, "gaps between kernels", p->gaps, "");
-    print_total(2, "host", p->host, "");
+    add_total(&table, answer, "  gaps between kernels", K25_OUT_GAPS, "");
+    add_total(&table, answer, "  host", K25_OUT_HOST, "");
+    bool ok = cli_table_print(&table, error);
+    cli_table_close(&table);
+    return ok;
 }
 
 static int by_time(const void *a, const void *b)
@@ -167,7 +187,8 @@ static bool print_inputs(const struct cli_answer *answer, const char *root, stru
 static bool print_step(const struct cli_answer *answer, bool ops, struct k25_error *error)
 {
     const struct k25_prediction *p = &answer->prediction;
-    print_totals(p);
+    if (!print_totals(answer, error))
+        return false;
     printf("\n");
     if (!ops)
         return print_groups(p, error);

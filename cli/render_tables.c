@@ -23,6 +23,8 @@ static const struct cli_column operator_columns[] = {
     {"backend", NULL, CLI_TEXT, 0},
     {"us_per_call", "us/call", CLI_FIGURE, 0},
     {"time_ms", "ms", CLI_FIGURE, 0},
+    {"time_low_ms", NULL, CLI_FIGURE, 0},
+    {"time_high_ms", NULL, CLI_FIGURE, 0},
     {"transfer_ms", NULL, CLI_FIGURE, 0},
     {"wait_ms", NULL, CLI_FIGURE, 0},
     {"floor_ms", NULL, CLI_FIGURE, 0},
@@ -46,9 +48,11 @@ static void text_or_nothing(struct cli_table *table, bool text, const char *valu
         cli_table_nothing(table);
 }
 
-static void add_operator(struct cli_table *table, const struct k25_operator *op, const struct k25_priced *priced,
-                         double busy)
+static void add_operator(struct cli_table *table, const struct cli_answer *answer, size_t i)
 {
+    const struct k25_operator *op = &answer->prediction.step_work.op[i];
+    const struct k25_priced *priced = &answer->prediction.op[i];
+    const struct k25_interval *interval = &answer->intervals.op[i];
     static const char *const kinds[] = {"kernel", "allreduce", "allgather"};
     bool kernel = op->kind == K25_OP_KERNEL, product = kernel && op->n > 0;
     const char *bound = kernel                            ? k25_bound_names[priced->bound]
@@ -78,14 +82,19 @@ static void add_operator(struct cli_table *table, const struct k25_operator *op,
     text_or_nothing(table, !kernel, backend);
     cli_table_number(table, priced->time / op->calls * 1e6);
     cli_table_number(table, priced->time * 1e3);
+    cli_table_number(table, interval->low * 1e3);
+    cli_table_number(table, interval->high * 1e3);
     number_or_nothing(table, !kernel, priced->transfer * 1e3);
     number_or_nothing(table, !kernel, priced->wait * 1e3);
     number_or_nothing(table, kernel, priced->floor * 1e3);
-    cli_table_number(table, priced->time / busy);
+    cli_table_number(table, priced->time / answer->prediction.gpu_busy);
 }
 
-static void add_total(struct cli_table *table, const char *name, double seconds, double busy)
+static void add_total(struct cli_table *table, const struct cli_answer *answer, const char *name,
+                      enum k25_output output)
 {
+    const struct k25_interval *interval = &answer->intervals.output[output];
+    double seconds = k25_output_value(&answer->prediction, output);
     for (size_t c = 0; c < table->width; c++) {
         const char *key = table->columns[c].key;
         if (strcmp(key, "operator") == 0)
@@ -94,8 +103,12 @@ static void add_total(struct cli_table *table, const char *name, double seconds,
             cli_table_text(table, "total");
         else if (strcmp(key, "time_ms") == 0)
             cli_table_number(table, seconds * 1e3);
+        else if (strcmp(key, "time_low_ms") == 0)
+            cli_table_number(table, interval->low * 1e3);
+        else if (strcmp(key, "time_high_ms") == 0)
+            cli_table_number(table, interval->high * 1e3);
         else if (strcmp(key, "share") == 0)
-            cli_table_number(table, seconds / busy);
+            cli_table_number(table, seconds / answer->prediction.gpu_busy);
         else
             cli_table_nothing(table);
     }
@@ -107,12 +120,12 @@ void cli_operator_table(const struct cli_answer *answer, bool totals, struct cli
     cli_table_open(table, operator_columns);
     /* A plan that does not fit runs no step. */
     for (size_t i = 0; p->memory.fits && i < p->step_work.count; i++)
-        add_operator(table, &p->step_work.op[i], &p->op[i], p->gpu_busy);
+        add_operator(table, answer, i);
     if (totals && p->memory.fits) {
-        add_total(table, "gpu_busy", p->gpu_busy, p->gpu_busy);
-        add_total(table, "gaps", p->gaps, p->gpu_busy);
-        add_total(table, "host", p->host, p->gpu_busy);
-        add_total(table, "step", p->step, p->gpu_busy);
+        add_total(table, answer, "gpu_busy", K25_OUT_GPU_BUSY);
+        add_total(table, answer, "gaps", K25_OUT_GAPS);
+        add_total(table, answer, "host", K25_OUT_HOST);
+        add_total(table, answer, "step", K25_OUT_STEP);
     }
 }
 

@@ -221,7 +221,7 @@ static void wrong_overrides_word_for_word(void **state)
 static void overrides_are_checked_together(void **state)
 {
     (void)state;
-    static const char *const sets[] = {"architecture.moe.experts_per_token=500", "architecture.moe.experts=4",
+    static const char *const sets[] = {"architecture.moe.experts_per_token=500", "architecture.moe.intermediate=0",
                                        "weights.tensors.routed_experts.bits=40"};
     put_text("my.yaml", text);
     for (size_t i = 0; i < 3; i++) {

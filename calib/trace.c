@@ -1,0 +1,277 @@
+#include "calib/trace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "calib/inflate.h"
+#include "calib/trace_internal.h"
+
+/* Small enough that a piece is still in the cache of the core that walks it, large enough for the hand-over between
+ * threads not to matter. In front of a piece there is room for what the piece before it left over. */
+enum { PIECE = 512 << 10, ROOM = K25_TRACE_LONGEST + PIECE + K25_TRACE_SLACK };
+
+struct reader {
+    const char *path;
+    struct k25_inflate *stream;
+    struct k25_trace_walk walk;
+    char *rooms[2];
+    size_t sizes[2];
+    bool last[2], failed;
+    struct k25_error failure; /* of the system, while inflating */
+};
+
+static void inflate_piece(struct reader *reader, int which)
+{
+    reader->failed = !k25_inflate_next(reader->stream, reader->rooms[which] + K25_TRACE_LONGEST, PIECE,
+                                       &reader->sizes[which], &reader->failure);
+    reader->last[which] = reader->sizes[which] < PIECE;
+}
+
+/* Walks piece by piece; the next one is inflated meanwhile by whichever thread of the team is free. With one thread
+ * only, the two alternate. */
+static void overlap(struct reader *reader)
+{
+    struct k25_trace_walk *walk = &reader->walk;
+    uint64_t offset = 0;
+    size_t left = 0; /* bytes in front of the piece */
+    inflate_piece(reader, 0);
+    for (int which = 0; !reader->failed; which = !which) {
+        bool last = reader->last[which];
+        if (!last) {
+#pragma omp task default(none) firstprivate(reader, which)
+            inflate_piece(reader, !which);
+        }
+        const char *text = reader->rooms[which] + K25_TRACE_LONGEST - left;
+        size_t size = left + reader->sizes[which];
+        size_t done = k25_trace_walk_feed(walk, text, size, offset, last);
+#pragma omp taskwait
+        offset += done;
+        left = size - done;
+        if (last || walk->refusal != NULL || walk->stopped || walk->out_of_memory) {
+            break;
+        }
+        memcpy(reader->rooms[!which] + K25_TRACE_LONGEST - left, text + done, left);
+    }
+    walk->info->json_bytes = offset + left;
+}
+
+static void read_all(struct reader *reader)
+{
+#ifdef _OPENMP
+    if (!omp_in_parallel()) {
+        /* the master walks, so that the visitor is called by the caller's thread; the other one takes the tasks */
+#pragma omp parallel num_threads(2) default(none) firstprivate(reader)
+#pragma omp master
+        overlap(reader);
+        return;
+    }
+#endif
+    overlap(reader);
+}
+
+/* Line and column of a byte of the JSON, by reading the file again; false when that cannot be done. */
+static bool locate(const char *path, uint64_t offset, int *line, int *column)
+{
+    enum { CHUNK = 1 << 16 };
+    struct k25_inflate *stream = k25_inflate_open(path, NULL);
+    char *bytes = malloc(CHUNK);
+    size_t got = CHUNK;
+    *line = *column = 1;
+    while (stream != NULL && bytes != NULL && offset > 0 && got == CHUNK &&
+           k25_inflate_next(stream, bytes, CHUNK, &got, NULL)) {
+        size_t part = offset < got ? (size_t)offset : got;
+        for (size_t i = 0; i < part; i++) {
+            *column += (bytes[i] & 0xc0) != 0x80;
+            if (bytes[i] == '\n') {
+                *line += 1;
+                *column = 1;
+            }
+        }
+        offset -= part;
+    }
+    free(bytes);
+    k25_inflate_close(stream);
+    return offset == 0;
+}
+
+static bool fail_at(struct k25_error *error, const char *path, uint64_t offset, const char *what)
+{
+    int line, column;
+    if (!locate(path, offset, &line, &column)) { /* a pipe */
+        return k25_fail(error, K25_BAD_INPUT, "%s: byte %" PRIu64 ": %s", path, offset, what);
+    }
+    return k25_fail_at(error, path, line, column, "%s", what);
+}
+
+/* What the file is instead of a trace. */
+static bool refused(const struct reader *reader, struct k25_error *error)
+{
+    const struct k25_trace_walk *walk = &reader->walk;
+    const struct k25_trace_info *info = walk->info;
+    if (walk->refusal != NULL && info->json_bytes == 0 && (info->truncated || info->bad_container)) {
+        return k25_fail(error, K25_BAD_INPUT, "%s: the gzip file is damaged or cut off at its beginning",
+                        reader->path);
+    }
+    if (walk->refusal != NULL) {
+        return k25_fail(error, K25_BAD_INPUT, "%s: %s", reader->path, walk->refusal);
+    }
+    if (walk->chakra_seen || (!walk->list_seen && walk->nodes_seen)) {
+        return k25_fail(error, K25_BAD_INPUT,
+                        "%s: PyTorch execution trace (Chakra), not a Kineto trace: export one with "
+                        "export_chrome_trace()",
+                        reader->path);
+    }
+    if (!walk->list_seen) {
+        return k25_fail(error, K25_BAD_INPUT, "%s: no traceEvents%s%s%s%s", reader->path,
+                        walk->null_list ? ": it is not a list"
+                        : info->truncated ? ": the file is cut off before them"
+                                          : ", so not a torch.profiler trace",
+                        walk->first_key[0] == '\0' ? "" : " (the root begins with '", walk->first_key,
+                        walk->first_key[0] == '\0' ? "" : "')");
+    }
+    return k25_fail(error, K25_BAD_INPUT,
+                    "%s: a list without a single trace event (an object with \"ph\"), so not a torch.profiler trace",
+                    reader->path);
+}
+
+/* What is refused unless lenient. */
+static bool damaged(const struct reader *reader, struct k25_error *error)
+{
+    const struct k25_trace_info *info = reader->walk.info;
+    uint64_t kernels = info->events[K25_TRACE_KERNEL], all = kernels + info->damaged_kernels;
+    char what[512];
+    if (info->truncated) {
+        snprintf(what, sizeof what,
+                 "the trace is cut off (truncated) here; %" PRIu64 " kernels were whole, --lenient keeps them", kernels);
+        return fail_at(error, reader->path, info->json_bytes, what);
+    }
+    if (info->bad_crc) {
+        return k25_fail(error, K25_BAD_INPUT,
+                        "%s: the checksum (CRC) of the gzip data is wrong, something in it has changed; %" PRIu64
+                        " kernels were read, --lenient keeps them",
+                        reader->path, kernels);
+    }
+    if (info->bad_container) {
+        return k25_fail(error, K25_BAD_INPUT,
+                        "%s: byte %" PRIu64 " of the file: %s; %" PRIu64 " kernels were read, --lenient keeps them",
+                        reader->path, info->file_bytes,
+                        k25_inflate_end(reader->stream) == K25_INFLATE_FOLLOWED
+                            ? "other data follows the last gzip member"
+                            : "the gzip data is damaged",
+                        kernels);
+    }
+    if (info->damaged_kernels * 100 > all) {
+        snprintf(what, sizeof what,
+                 "%" PRIu64 " of %" PRIu64 " kernel events cannot be read, more than 1 %%; this is the first damage, "
+                 "--lenient keeps the rest", info->damaged_kernels, all);
+        return fail_at(error, reader->path, info->first_damage, what);
+    }
+    return true;
+}
+
+static enum k25_trace_use use_of(const char *path, const struct k25_trace_info *info)
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    uint64_t kernels = info->events[K25_TRACE_KERNEL];
+    uint64_t gpu = kernels + info->events[K25_TRACE_MEMCPY] + info->events[K25_TRACE_MEMSET];
+    if (strstr(name, "graph_capture") != NULL || strstr(path, "capture_traces/") != NULL ||
+        (kernels > 0 && kernels < 10 && info->cpu_ops + info->python_functions > 10000)) {
+        return K25_TRACE_CAPTURE;
+    }
+    if (gpu > 0) {
+        return K25_TRACE_RANK;
+    }
+    return strstr(name, "async_llm") != NULL ? K25_TRACE_FRONT_END : K25_TRACE_NO_GPU;
+}
+
+/* What can be said once everything is read. */
+static void complete(struct reader *reader)
+{
+    struct k25_trace_walk *walk = &reader->walk;
+    struct k25_trace_info *info = walk->info;
+    enum k25_inflate_end end = k25_inflate_end(reader->stream);
+    info->file_bytes = k25_inflate_taken(reader->stream);
+    info->truncated |= end == K25_INFLATE_CUT;
+    info->bad_crc = end == K25_INFLATE_BAD_CRC;
+    info->bad_container = end == K25_INFLATE_DAMAGED || end == K25_INFLATE_FOLLOWED;
+    if (info->rank < 0) {
+        info->rank = k25_trace_rank_from_name(reader->path);
+        info->rank_from_name = info->rank >= 0;
+    }
+    if (!info->has_base_time && info->events[K25_TRACE_KERNEL] > 0) {
+        info->resolution_ns = !walk->any_fraction ? 1000 : !walk->off_quarter ? 250 : 1;
+    }
+    info->use = use_of(reader->path, info);
+    info->name_count = walk->names.count;
+    info->names = k25_arena_take(&info->arena, sizeof *info->names * (size_t)(walk->names.count + 1));
+    if (info->names == NULL) {
+        info->name_count = 0;
+        walk->out_of_memory = true;
+    } else if (walk->names.count > 0) {
+        memcpy(info->names, walk->names.texts, sizeof *info->names * (size_t)walk->names.count);
+    }
+}
+
+static bool judge(struct reader *reader, bool lenient, struct k25_error *error)
+{
+    const struct k25_trace_walk *walk = &reader->walk;
+    if (reader->failed) {
+        return k25_fail(error, reader->failure.status, "%s", reader->failure.message);
+    }
+    if (walk->out_of_memory) {
+        return k25_fail(error, K25_RESOURCE, "%s: out of memory", reader->path);
+    }
+    if (walk->stopped) {
+        return false;
+    }
+    bool damage = walk->info->damaged_events > 0 || walk->info->damaged_root;
+    if (walk->refusal != NULL || !walk->list_seen || walk->chakra_seen || (!walk->event_seen && damage)) {
+        return refused(reader, error);
+    }
+    return lenient || damaged(reader, error);
+}
+
+static bool with_room(struct reader *reader, const struct k25_trace_options *options, k25_trace_visit *visit,
+                      void *context, struct k25_trace_info *info, struct k25_error *error)
+{
+    char *rooms = calloc(2, ROOM);
+    bool done = false;
+    if (rooms == NULL || !k25_trace_walk_start(&reader->walk, options, visit, context, info)) {
+        k25_fail(error, K25_RESOURCE, "%s: out of memory", reader->path);
+    } else {
+        reader->rooms[0] = rooms;
+        reader->rooms[1] = rooms + ROOM;
+        read_all(reader);
+        complete(reader);
+        done = judge(reader, options->lenient, error);
+        k25_trace_walk_free(&reader->walk);
+    }
+    free(rooms);
+    return done;
+}
+
+bool k25_trace_read(const char *path, const struct k25_trace_options *options, k25_trace_visit *visit,
+                    void *context, struct k25_trace_info *info, struct k25_error *error)
+{
+    static const struct k25_trace_options strict = {0};
+    *info = (struct k25_trace_info){
+        .rank = -1, .world_size = -1, .schema_version = -1, .resolution_ns = 1, .device = "", .backend = "",
+        .nccl_version = "", .trace_id = "", .trace_name = "", .vllm_version = "", .time_unit = "",
+    };
+    struct reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL) {
+        return k25_fail(error, K25_RESOURCE, "%s: out of memory", path);
+    }
+    reader->path = path;
+    reader->stream = k25_inflate_open(path, error);
+    bool done = reader->stream != NULL &&
+                with_room(reader, options == NULL ? &strict : options, visit, context, info, error);
+    k25_inflate_close(reader->stream);
+    free(reader);
+    return done;
+}

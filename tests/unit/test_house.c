@@ -1,0 +1,270 @@
+/* The house: no include runs upward, headers are guarded by their path, only cli prints or leaves. */
+#include <ctype.h>
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* From the ground up. */
+static const char *const floors[] = {"base", "hw", "model", "calib", "scenarios", "cli"};
+enum { FLOORS = sizeof floors / sizeof floors[0], CLI = FLOORS - 1 };
+
+static int floor_of(const char *path)
+{
+    for (int i = 0; i < FLOORS; i++) {
+        size_t length = strlen(floors[i]);
+        if (strncmp(path, floors[i], length) == 0 && path[length] == '/')
+            return i;
+    }
+    return -1;
+}
+
+/* Calls `check` for every .c and .h of a floor; returns how many there are. */
+typedef int checker(const char *name, const char *text, int floor);
+
+static char *read_all(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    for (int c = getc(file); c != EOF; c = getc(file))
+        putc(c, out);
+    fclose(file);
+    fclose(out);
+    return text;
+}
+
+static int visit_floor(int floor, checker *check, int *wrong)
+{
+    char folder[512], path[1024], name[512];
+    snprintf(folder, sizeof folder, K25_SOURCE_DIR "/%s", floors[floor]);
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    int files = 0;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        const char *dot = strrchr(entry->d_name, '.');
+        if (dot == NULL || entry->d_name[0] == '.' || (strcmp(dot, ".c") != 0 && strcmp(dot, ".h") != 0))
+            continue;
+        snprintf(name, sizeof name, "%s/%s", floors[floor], entry->d_name);
+        snprintf(path, sizeof path, K25_SOURCE_DIR "/%s", name);
+        char *text = read_all(path);
+        *wrong += check(name, text, floor);
+        free(text);
+        files++;
+    }
+    closedir(dir);
+    return files;
+}
+
+/* What a line includes with quotes, in `out`; false when it includes nothing that way. */
+static bool included(const char *line, char *out, size_t size)
+{
+    line += strspn(line, " \t");
+    if (*line++ != '#')
+        return false;
+    line += strspn(line, " \t");
+    if (strncmp(line, "include", 7) != 0)
+        return false;
+    line += 7;
+    line += strspn(line, " \t");
+    if (*line++ != '"')
+        return false;
+    snprintf(out, size, "%.*s", (int)strcspn(line, "\"\n"), line);
+    return true;
+}
+
+/* An include in quotes names a floor of ours, and none above the file's own. */
+static int check_includes(const char *name, const char *text, int floor)
+{
+    char file[256];
+    int wrong = 0, number = 1;
+    for (const char *line = text; line != NULL && *line != '\0'; number++) {
+        if (included(line, file, sizeof file)) {
+            int above = floor_of(file);
+            if (above < 0)
+                print_message("%s:%d: \"%s\": expected FLOOR/FILE, a floor being one of base, hw, model, calib, scenarios, "
+                              "cli\n", name, number, file);
+            else if (above > floor)
+                print_message("%s:%d: \"%s\" lies above %s\n", name, number, file, floors[floor]);
+            wrong += above < 0 || above > floor;
+        }
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    return wrong;
+}
+
+static void no_include_runs_upward(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (int floor = 0; floor < FLOORS; floor++) {
+        int files = visit_floor(floor, check_includes, &wrong);
+        assert_true(files > 0 || floor == CLI); /* a test that reads nothing finds nothing */
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* Overwrites comments, texts and characters by spaces; newlines stay, so that line numbers hold. */
+static void blank(char *text)
+{
+    enum { CODE, BLOCK, LINE, TEXT, CHARACTER } in = CODE;
+    for (char *c = text; *c != '\0'; c++) {
+        int now = in;
+        char here = *c, next = c[1];
+        if (in == CODE && here == '/' && (next == '*' || next == '/'))
+            in = next == '*' ? BLOCK : LINE;
+        else if (in == CODE && (here == '"' || here == '\''))
+            in = here == '"' ? TEXT : CHARACTER;
+        else if (in == BLOCK && here == '*' && next == '/')
+            in = CODE;
+        else if ((in == LINE && here == '\n') || (in == TEXT && here == '"') || (in == CHARACTER && here == '\''))
+            in = CODE;
+        bool pair = (now == CODE && (in == BLOCK || in == LINE)) || (now == BLOCK && in == CODE) ||
+                    ((now == TEXT || now == CHARACTER) && here == '\\' && next != '\0');
+        if ((now != CODE || in != CODE) && here != '\n')
+            *c = ' ';
+        if (pair) {
+            c++;
+            *c = *c == '\n' ? '\n' : ' ';
+        }
+    }
+}
+
+/* A call of `word` begins at `at`: an identifier of its own, and '(' behind it unless any use counts. */
+static bool uses(const char *text, const char *at, const char *word, bool any)
+{
+    size_t length = strlen(word);
+    if (strncmp(at, word, length) != 0 || (at > text && (isalnum((unsigned char)at[-1]) || at[-1] == '_')))
+        return false;
+    if (isalnum((unsigned char)at[length]) || at[length] == '_')
+        return false;
+    const char *after = at + length + strspn(at + length, " \t\n");
+    return any || *after == '(';
+}
+
+/* A library says nothing by itself and does not end the program: it returns, with a struct k25_error. */
+static int check_silence(const char *name, const char *text, int floor)
+{
+    static const struct { const char *word; bool any; } forbidden[] = {
+        {"printf", false}, {"vprintf", false}, {"puts", false}, {"putchar", false}, {"perror", false}, {"stdout", true},
+        {"stderr", true}, {"exit", false}, {"_exit", false}, {"quick_exit", false}, {"abort", false}, {"assert", false},
+        {"err", false}, {"errx", false}, {"warn", false}, {"warnx", false}, {"getenv", false}, {"setlocale", false},
+        {"system", false}};
+    (void)floor;
+    char *code = strdup(text);
+    int wrong = 0, number = 1;
+    blank(code);
+    for (const char *at = code; *at != '\0'; at++) {
+        number += *at == '\n';
+        for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++) {
+            if (!uses(code, at, forbidden[i].word, forbidden[i].any))
+                continue;
+            print_message("%s:%d: %s in a library\n", name, number, forbidden[i].word);
+            wrong++;
+        }
+    }
+    free(code);
+    return wrong;
+}
+
+static void only_cli_prints_and_leaves(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (int floor = 0; floor < CLI; floor++)
+        visit_floor(floor, check_silence, &wrong);
+    assert_int_equal(wrong, 0);
+}
+
+/* A variable of a library that can change is global state; constants and thread-local ones are not. */
+static int check_state(const char *name, const char *text, int floor)
+{
+    (void)floor;
+    char *code = strdup(text);
+    int wrong = 0, number = 0;
+    blank(code);
+    char *rest = code;
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        number++;
+        const char *at = line + strspn(line, " \t");
+        if (strncmp(at, "static ", 7) != 0 || strstr(at, "const ") != NULL || strchr(at, '(') != NULL)
+            continue;
+        print_message("%s:%d: a variable that lives on: %s\n", name, number, at);
+        wrong++;
+    }
+    free(code);
+    return wrong;
+}
+
+static void no_global_state(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (int floor = 0; floor < CLI; floor++)
+        visit_floor(floor, check_state, &wrong);
+    assert_int_equal(wrong, 0);
+}
+
+/* Every header is guarded by a name that follows from its path, so that no two can shut each other out. */
+static int check_guard(const char *name, const char *text, int floor)
+{
+    (void)floor;
+    char guard[256] = "#ifndef K25_";
+    size_t used = strlen(guard);
+    if (strcmp(strrchr(name, '.'), ".h") != 0)
+        return 0;
+    for (const char *c = name; *c != '\0' && used + 1 < sizeof guard; c++)
+        guard[used++] = isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
+    guard[used] = '\0';
+    if (strstr(text, guard) != NULL)
+        return 0;
+    print_message("%s:1: expected %s\n", name, guard);
+    return 1;
+}
+
+static void headers_are_guarded(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (int floor = 0; floor < FLOORS; floor++)
+        visit_floor(floor, check_guard, &wrong);
+    assert_int_equal(wrong, 0);
+}
+
+/* The checks above find what they are for. */
+static void the_checks_bite(void **state)
+{
+    (void)state;
+    print_message("the next lines are meant to be found:\n");
+    assert_int_equal(check_includes("hw/a.c", "#include <x.h>\n#include \"hw/b.h\"\n#include \"base/c.h\"\n", 1), 0);
+    assert_int_equal(check_includes("hw/a.c", "\n # include  \"model/b.h\" // no\n#include \"b.h\"\n", 1), 2);
+    assert_int_equal(check_silence("hw/a.c", "/* printf( */ fprintf(f); snprintf(s); \"exit(1)\"; '\"'; puts_x(); x = "
+                                             "'\\''; // abort()\n", 1), 0);
+    assert_int_equal(check_silence("hw/a.c", "printf(\"\\\"\");\nfputs(s, stderr);\n exit (1);", 1), 3);
+    assert_int_equal(check_state("hw/a.c", "static const int a = 1;\nstatic int f(void);\n", 1), 0);
+    assert_int_equal(check_state("hw/a.c", "    static int calls;\n", 1), 1);
+    assert_int_equal(check_guard("hw/a_b.h", "#ifndef K25_HW_A_B_H\n", 1), 0);
+    assert_int_equal(check_guard("hw/a.h", "#ifndef A_H\n", 1), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_include_runs_upward),
+        cmocka_unit_test(only_cli_prints_and_leaves),
+        cmocka_unit_test(no_global_state),
+        cmocka_unit_test(headers_are_guarded),
+        cmocka_unit_test(the_checks_bite),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
