@@ -61,8 +61,8 @@ static const struct {
     const char *name;
     size_t offset;
 } texts[] = {
-    {"model_id", AT(model)}, {"model", AT(model)}, {"backend", AT(backend)},
-    {"endpoint_type", AT(backend)}, {"date", AT(date)}, {"label", AT(label)},
+    {"model_id", AT(model)},        {"model", AT(model)}, {"backend", AT(backend)},
+    {"endpoint_type", AT(backend)}, {"date", AT(date)},   {"label", AT(label)},
 };
 
 static double *number_of(struct k25_bench_run *run, struct k25_span name)
@@ -115,7 +115,8 @@ static double *time_of(struct k25_bench_run *run, struct k25_span name, double *
 static struct k25_bench_run empty_run(int line, enum k25_bench_format format)
 {
     const struct k25_bench_time none = {NAN, NAN, NAN, NAN, NAN, NAN};
-    struct k25_bench_run run = {.line = line, .format = format, .model = "", .backend = "", .date = "", .label = ""};
+    struct k25_bench_run run = {
+        .line = line, .format = format, .model = "", .backend = "", .date = "", .label = ""};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         *(double *)((char *)&run + numbers[i].offset) = NAN;
     run.input_len = run.output_len = run.request_rate = run.acceptance_rate = NAN;
@@ -123,7 +124,8 @@ static struct k25_bench_run empty_run(int line, enum k25_bench_format format)
     return run;
 }
 
-/* What follows from the fields as written: means of a request; a TPOT of 0 stands for "no request had two tokens". */
+/* What follows from the fields as written: means of a request; a TPOT of 0 stands for "no request had two tokens".
+ */
 static void derive(struct k25_bench_run *run)
 {
     run->input_len = run->input_tokens / run->completed;
@@ -141,8 +143,9 @@ static bool add(struct reader *r, struct k25_bench_run *run, size_t at)
 {
     struct k25_bench *bench = r->bench;
     if (isnan(run->completed))
-        return k25_json_fault(&r->evidence, at, "no benchmark result: no 'completed', expected the result of "
-                                                "vllm bench serve or SGLang's bench_serving");
+        return k25_json_fault(&r->evidence, at,
+                              "no benchmark result: no 'completed', expected the result of "
+                              "vllm bench serve or SGLang's bench_serving");
     if (run->completed == 0)
         return k25_json_fault(&r->evidence, at, "0 completed requests: not a data point");
     if (run->duration <= 0)
@@ -323,8 +326,8 @@ struct k25_bench *k25_bench_parse(const char *text, size_t size, const char *nam
         return NULL;
     }
     struct reader r = {.bench = bench};
-    r.evidence = (struct k25_evidence){.file = name, .text = text, .size = size, .error = error,
-                                       .left_out = &bench->left_out};
+    r.evidence = (struct k25_evidence){
+        .file = name, .text = text, .size = size, .error = error, .left_out = &bench->left_out};
     if (options != NULL)
         r.evidence.options = *options;
     bool good = k25_evidence_open(&r.evidence, "the result of a benchmark");
@@ -337,8 +340,10 @@ struct k25_bench *k25_bench_parse(const char *text, size_t size, const char *nam
     if (good && bench->runs == 0)
         good = bench->left_out.count > 0
                    ? k25_fail(error, K25_BAD_INPUT, "%s", bench->left_out.first)
-                   : k25_fail(error, K25_BAD_INPUT, "%s: no benchmark result, expected the JSON or the printed block "
-                                                    "of vllm bench serve or SGLang's bench_serving", name);
+                   : k25_fail(error, K25_BAD_INPUT,
+                              "%s: no benchmark result, expected the JSON or the printed block "
+                              "of vllm bench serve or SGLang's bench_serving",
+                              name);
     if (good)
         return bench;
     k25_bench_free(bench);

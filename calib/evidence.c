@@ -105,7 +105,8 @@ static size_t word(struct k25_span text)
     return i;
 }
 
-/* A date or a time, perhaps in brackets: two groups of digits or more, joined by '-', '/' or ':'. Tags of launchers
+/* A date or a time, perhaps in brackets: two groups of digits or more, joined by '-', '/' or ':'. Tags of
+ * launchers
  * ("[1,0]<stdout>:", "3:") are none. */
 static bool is_time(struct k25_span token)
 {
@@ -222,7 +223,8 @@ size_t k25_split_wide(struct k25_span line, struct k25_span *cells, size_t room)
             return count;
         size_t start = i, end = i;
         for (; i < line.size; i++) {
-            if (line.text[i] == '\t' || (line.text[i] == ' ' && (i + 1 == line.size || is_blank(line.text[i + 1]))))
+            if (line.text[i] == '\t' ||
+                (line.text[i] == ' ' && (i + 1 == line.size || is_blank(line.text[i + 1]))))
                 break;
             end = i + 1;
         }
@@ -273,8 +275,11 @@ double k25_time_unit(struct k25_span unit)
         const char *name;
         double ns;
     } units[] = {
-        {"ns", 1},         {"nsec", 1},       {"us", 1e3},   {"usec", 1e3}, {"\xc2\xb5s", 1e3}, /* micro sign */
-        {"\xce\xbcs", 1e3}, /* Greek mu */    {"ms", 1e6},   {"msec", 1e6}, {"s", 1e9},
+        {"ns", 1},          {"nsec", 1},
+        {"us", 1e3},        {"usec", 1e3},
+        {"\xc2\xb5s", 1e3}, /* micro sign */
+        {"\xce\xbcs", 1e3}, /* Greek mu */ {"ms", 1e6},
+        {"msec", 1e6},      {"s", 1e9},
         {"sec", 1e9},
     };
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {

@@ -1,8 +1,8 @@
 /* What the readers of text evidence share: lines, what a launcher or a logger put in front of them, numbers with
  * units, and what a lenient reader passed over.
  *
- * A reader is strict unless told otherwise: the first fault is an error with file:line:column. A lenient one leaves
- * the faulty row or run out, counts it and goes on; a file of which nothing is left is an error either way.
+ * A reader is strict unless told otherwise: the first fault is an error with file:line:column. A lenient one
+ * leaves the faulty row or run out, counts it and goes on; a file of which nothing is left is an error either way.
  */
 #ifndef K25_CALIB_EVIDENCE_H
 #define K25_CALIB_EVIDENCE_H
@@ -53,7 +53,8 @@ bool k25_evidence_next(struct k25_evidence *evidence, struct k25_span *line);
 bool k25_evidence_fault(struct k25_evidence *evidence, int number, struct k25_span line, const char *where,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The length of `front` in front of `line`: the same bytes, except that dates and times may differ. -1: not there. */
+/* The length of `front` in front of `line`: the same bytes, except that dates and times may differ. -1: not there.
+ */
 ptrdiff_t k25_front_match(struct k25_span front, struct k25_span line);
 
 /* `front` for people: without colour codes, dates, times and blanks around it. */

@@ -1,5 +1,6 @@
-/* A walk over JSON in memory that builds nothing and skips what nobody asks for: benchmark results carry every token
- * time of every request. Takes what Python writes (NaN, Infinity) and any Unicode escape, which YAML readers refuse.
+/* A walk over JSON in memory that builds nothing and skips what nobody asks for: benchmark results carry every
+ * token time of every request. Takes what Python writes (NaN, Infinity) and any Unicode escape, which YAML readers
+ * refuse.
  *
  *     k25_json_enter(&json, '{');
  *     while (k25_json_key(&json, &key)) { ... k25_json_scalar(&json, &value) or k25_json_skip(&json) ... }

@@ -39,7 +39,7 @@ struct k25_kernel_rules {
     int files;
     struct k25_kernel_class *class;
     size_t classes;
-    struct pattern *pattern; /* in the order they are asked */
+    struct pattern *pattern;  /* in the order they are asked */
     size_t patterns, regexes; /* patterns whose regex is compiled, counted to free them */
 };
 
@@ -259,7 +259,8 @@ struct k25_kernel_rules *k25_kernel_rules_parse(const char *text, size_t size, c
                                                 size_t extra_size, const char *extra_name, struct k25_error *error)
 {
     struct k25_yaml *main = k25_yaml_parse(text, size, name, error);
-    struct k25_yaml *front = main == NULL || extra == NULL ? NULL : k25_yaml_parse(extra, extra_size, extra_name, error);
+    struct k25_yaml *front =
+        main == NULL || extra == NULL ? NULL : k25_yaml_parse(extra, extra_size, extra_name, error);
     bool good = main != NULL && (extra == NULL || front != NULL);
     struct k25_kernel_rules *rules = good ? build(main, front, error) : NULL;
     k25_yaml_free(main);

@@ -10,8 +10,9 @@
  *
  * A pattern is a list of parts joined by " & " that must all hold: a part occurs, "^part" starts the text, "!part"
  * does not occur. `base` looks at the base name, `name` at the whole of it, both in lower case; `regex` is a POSIX
- * extended expression on the whole name, upper and lower case alike. The base name is what is left without "void ",
- * "std::enable_if<...>::type ", "(anonymous namespace)" and "<unnamed>" (both become "{anon}"), cut at the first '<' or
+ * extended expression on the whole name, upper and lower case alike. The base name is what is left without "void
+ * ", "std::enable_if<...>::type ", "(anonymous namespace)" and "<unnamed>" (both become "{anon}"), cut at the
+ * first '<' or
  * '('; a mangled name (_Z...) stays whole.
  *
  * A second file of the same form is put in front: its rules are asked first, its classes are added. Class 0 is
@@ -39,7 +40,8 @@ struct k25_kernel_rules; /* constant once loaded: any number of threads may ask 
 struct k25_kernel_rules *k25_kernel_rules_load(const char *path, const char *extra_path, struct k25_error *error);
 /* From text; `extra` may be NULL. The names stand for the files in messages. */
 struct k25_kernel_rules *k25_kernel_rules_parse(const char *text, size_t size, const char *name, const char *extra,
-                                                size_t extra_size, const char *extra_name, struct k25_error *error);
+                                                size_t extra_size, const char *extra_name,
+                                                struct k25_error *error);
 void k25_kernel_rules_free(struct k25_kernel_rules *rules);
 
 /* The number of the class of a kernel, copy or memset, 0 for none. */

@@ -1,5 +1,5 @@
-/* nccl-tests as JSON: the report of its own --report option ("results": one object a row), and the one proposed before
- * it (pull request 318: "benchmark": objects keyed by size, "oop_time", "ip_time"). */
+/* nccl-tests as JSON: the report of its own --report option ("results": one object a row), and the one proposed
+ * before it (pull request 318: "benchmark": objects keyed by size, "oop_time", "ip_time"). */
 #include <limits.h>
 #include <math.h>
 #include <string.h>

@@ -61,7 +61,7 @@ static double type_size(const char *type)
         const char *name;
         double bytes;
     } types[] = {
-        {"float", 4}, {"half", 2},  {"bfloat16", 2}, {"double", 8}, {"int8", 1},     {"uint8", 1},
+        {"float", 4}, {"half", 2},  {"bfloat16", 2}, {"double", 8}, {"int8", 1},   {"uint8", 1},
         {"int32", 4}, {"int64", 8}, {"uint32", 4},   {"uint64", 8}, {"f8e4m3", 1}, {"f8e5m2", 1},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -76,7 +76,8 @@ static double type_size(const char *type)
  *   bytes = count x size of an element   all_reduce, reduce, broadcast, sendrecv
  *         = that x ranks                 all_gather, reduce_scatter, alltoall
  *
- * alltoall is never checked in place; reduce and broadcast have a root; sendrecv moves what it says (busbw = algbw). */
+ * alltoall is never checked in place; reduce and broadcast have a root; sendrecv moves what it says (busbw =
+ * algbw). */
 static const char *op_of_row(const struct k25_open_run *open, const struct k25_nccl_row *row)
 {
     double size = type_size(row->type) * (double)row->count;
@@ -102,11 +103,12 @@ void k25_nccl_name_op(struct k25_open_run *open, const char *file, const char *c
     int listed = open->largest_rank + 1, local = run->threads * run->gpus;
     if (run->ranks == 0)
         run->ranks = listed > local ? listed : local;
-    const char *named = op_of_file(file), *shaped = run->rows == 0 ? NULL : op_of_row(open, &run->row[run->rows - 1]);
+    const char *named = op_of_file(file),
+               *shaped = run->rows == 0 ? NULL : op_of_row(open, &run->row[run->rows - 1]);
     if (run->op != NULL)
         return;
-    run->op_source = command != NULL ? K25_OP_COMMAND
-                     : named != NULL ? K25_OP_FILE_NAME
+    run->op_source = command != NULL  ? K25_OP_COMMAND
+                     : named != NULL  ? K25_OP_FILE_NAME
                      : shaped != NULL ? K25_OP_ROWS
                                       : K25_OP_UNKNOWN;
     run->op = command != NULL ? command : named != NULL ? named : shaped != NULL ? shaped : "";

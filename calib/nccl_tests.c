@@ -9,14 +9,15 @@
 #include "base/file.h"
 #include "calib/nccl_internal.h"
 
-enum { MOST_RUNS = 4096 };
+enum { MOST_RUNS = 512 };
 
 struct k25_open_run *k25_nccl_open(struct k25_nccl_reader *reader, struct k25_span front)
 {
     struct k25_evidence *evidence = &reader->evidence;
     void *more = NULL;
     if (reader->count == MOST_RUNS)
-        k25_fail_at(evidence->error, evidence->file, evidence->line, 1, "more than %d runs in one file", MOST_RUNS);
+        k25_fail_at(evidence->error, evidence->file, evidence->line, 1, "more than %d runs in one file",
+                    MOST_RUNS);
     else if ((more = k25_list_add(reader->open, &reader->count, &reader->room, sizeof *reader->open)) == NULL)
         k25_out_of_memory(evidence->file, evidence->error);
     if (more == NULL)
@@ -49,10 +50,11 @@ bool k25_nccl_row_add(struct k25_nccl_reader *reader, struct k25_open_run *open,
     if (wrong > 0) {
         open->wrong_rows++;
         if (!reader->evidence.options.allow_wrong)
-            return k25_evidence_fault(&reader->evidence, row->line, line, line.text,
-                                      "wrong results: %lld wrong elements in the row of %llu bytes, which measures "
-                                      "nothing (--allow-wrong keeps it)",
-                                      (long long)wrong, (unsigned long long)row->bytes);
+            return k25_evidence_fault(
+                &reader->evidence, row->line, line, line.text,
+                "wrong results: %lld wrong elements in the row of %llu bytes, which measures "
+                "nothing (--allow-wrong keeps it)",
+                (long long)wrong, (unsigned long long)row->bytes);
     }
     void *more = k25_list_add(run->row, &run->rows, &open->room, sizeof *run->row);
     if (more == NULL)
@@ -95,7 +97,8 @@ static void number_behind(struct k25_span body, const char *label, int *value)
 }
 
 /* "nThread 1 nGpus 8 minBytes 8192 maxBytes 65536 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 ..." */
-static bool facts(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body, struct k25_span line)
+static bool facts(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body,
+                  struct k25_span line)
 {
     struct k25_open_run *open = head_of(reader, front, line);
     if (open != NULL && open->facts)
@@ -111,13 +114,14 @@ static bool facts(struct k25_nccl_reader *reader, struct k25_span front, struct 
     number_behind(body, "graph: ", &run->graph);
     const char *warmup = k25_span_find(body, "warmup iters: ");
     if (warmup != NULL)
-        number_behind(k25_behind(body, (size_t)(warmup - body.text) + strlen("warmup iters: ")), " iters: ",
-                      &run->iterations);
+        number_behind(k25_behind(body, (size_t)(warmup - body.text) + strlen("warmup iters: ")),
+                      " iters: ", &run->iterations);
     return true;
 }
 
 /* "Rank  0 Group  0 Pid   1000 on     hostA device  0 [0x01] NVIDIA RTX PRO 6000 ..." */
-static bool device(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body, struct k25_span line)
+static bool device(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body,
+                   struct k25_span line)
 {
     struct k25_open_run *open = head_of(reader, front, line);
     if (open == NULL)
@@ -139,9 +143,9 @@ static enum k25_nccl_column column_of(struct k25_span word)
         const char *name;
         enum k25_nccl_column column;
     } names[] = {
-        {"size", NCCL_BYTES},    {"count", NCCL_COUNT},  {"type", NCCL_TYPE},   {"redop", NCCL_REDOP},
-        {"root", NCCL_ROOT},     {"time", NCCL_TIME},    {"cputime", NCCL_TIME}, {"algbw", NCCL_ALGBW},
-        {"busbw", NCCL_BUSBW},   {"#wrong", NCCL_WRONG}, {"wrong", NCCL_WRONG}, {"error", NCCL_ERROR},
+        {"size", NCCL_BYTES},  {"count", NCCL_COUNT},  {"type", NCCL_TYPE},    {"redop", NCCL_REDOP},
+        {"root", NCCL_ROOT},   {"time", NCCL_TIME},    {"cputime", NCCL_TIME}, {"algbw", NCCL_ALGBW},
+        {"busbw", NCCL_BUSBW}, {"#wrong", NCCL_WRONG}, {"wrong", NCCL_WRONG},  {"error", NCCL_ERROR},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (k25_span_is(word, names[i].name))
@@ -253,14 +257,14 @@ static bool row(struct k25_nccl_reader *reader, struct k25_open_run *open, struc
                                   open->columns);
     }
     const struct k25_nccl_time none = {NAN, NAN, NAN, NAN, -1};
-    struct k25_nccl_row read = {.line = evidence->line, .type = "", .redop = "", .root = -1,
-                                .out_of_place = none, .in_place = none};
+    struct k25_nccl_row read = {
+        .line = evidence->line, .type = "", .redop = "", .root = -1, .out_of_place = none, .in_place = none};
     for (size_t i = 0; i < open->columns; i++) {
         if (take(reader, &read, open->column[i], open->in_place[i], words[i]))
             continue;
         open->damaged++;
-        return k25_evidence_fault(evidence, evidence->line, line, words[i].text,
-                                  "'%.*s' is not a %s", (int)words[i].size, words[i].text,
+        return k25_evidence_fault(evidence, evidence->line, line, words[i].text, "'%.*s' is not a %s",
+                                  (int)words[i].size, words[i].text,
                                   open->column[i] == NCCL_TIME ? "time in us (more than 0, or N/A)" : "number");
     }
     if (read.type == NULL || read.redop == NULL)
@@ -273,14 +277,16 @@ static bool row(struct k25_nccl_reader *reader, struct k25_open_run *open, struc
 }
 
 /* "Out of bounds values : 248 FAILED", "Avg bus bandwidth    : 2.67 GB/s". */
-static bool footer(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body, struct k25_span line)
+static bool footer(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body,
+                   struct k25_span line)
 {
     struct k25_open_run *open = find(reader, front, line);
     const char *colon = memchr(body.text, ':', body.size);
     struct k25_span word;
     double value;
     if (open == NULL || colon == NULL ||
-        k25_split(k25_behind(body, (size_t)(colon - body.text) + 1), &word, 1) == 0 || !k25_span_real(word, &value))
+        k25_split(k25_behind(body, (size_t)(colon - body.text) + 1), &word, 1) == 0 ||
+        !k25_span_real(word, &value))
         return true;
     if (k25_span_starts(body, "Avg"))
         open->run.avg_busbw = value;
@@ -305,7 +311,8 @@ static bool comment(struct k25_nccl_reader *reader, struct k25_span line, bool *
         return headings(reader, front, body, line);
     if (k25_span_starts(body, "Out of bounds values") || k25_span_starts(body, "Avg bus bandwidth"))
         return footer(reader, front, body, line);
-    bool version = k25_span_starts(body, "nccl-tests version "), test = k25_span_starts(body, "Collective test starting: ");
+    bool version = k25_span_starts(body, "nccl-tests version "),
+         test = k25_span_starts(body, "Collective test starting: ");
     *taken = version || test;
     if (!*taken)
         return true;
@@ -382,7 +389,7 @@ static bool judge(struct k25_nccl_reader *reader, struct k25_open_run *open, boo
     *keep = false;
     if (run->rows == 0 && open->damaged == 0 && open->wrong_rows == 0)
         return k25_evidence_fault(evidence, run->line, nowhere, NULL,
-                                  "no rows: no data rows behind the headings%s%.*s", 
+                                  "no rows: no data rows behind the headings%s%.*s",
                                   reader->warning.size > 0 ? ", the run failed: " : ", the run hung or was cut",
                                   (int)(reader->warning.size < 240 ? reader->warning.size : 240),
                                   reader->warning.size > 0 ? reader->warning.text : "");
@@ -440,8 +447,8 @@ struct k25_nccl_tests *k25_nccl_tests_parse(const char *text, size_t size, const
         return NULL;
     }
     struct k25_nccl_reader reader = {.tests = tests};
-    reader.evidence = (struct k25_evidence){.file = name, .text = text, .size = size, .error = error,
-                                            .left_out = &tests->left_out};
+    reader.evidence = (struct k25_evidence){
+        .file = name, .text = text, .size = size, .error = error, .left_out = &tests->left_out};
     if (options != NULL)
         reader.evidence.options = *options;
     bool good = k25_evidence_open(&reader.evidence, "the output of nccl-tests");

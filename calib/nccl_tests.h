@@ -1,5 +1,5 @@
-/* Output of nccl-tests (all_reduce_perf and its sisters): the text on a terminal or in a log, with whatever MPI, NCCL
- * and loggers put between and in front of its lines, and its JSON reports.
+/* Output of nccl-tests (all_reduce_perf and its sisters): the text on a terminal or in a log, with whatever MPI,
+ * NCCL and loggers put between and in front of its lines, and its JSON reports.
  *
  * A file holds runs; each has its headings, its rows and, when it went well, a footer. The text never says which
  * collective ran unless the program does ("Collective test starting"): then the command line, the file's name, and
@@ -33,17 +33,17 @@ struct k25_nccl_row {
 enum k25_op_source { K25_OP_UNKNOWN, K25_OP_STATED, K25_OP_COMMAND, K25_OP_FILE_NAME, K25_OP_ROWS };
 
 struct k25_nccl_run {
-    const char *tag;   /* in front of its lines: "[1,0]<stdout>:" */
-    int line;          /* of the headings; 0 in JSON */
-    const char *op;    /* "all_reduce", "all_gather", "alltoall", ...; "" when nothing tells */
+    const char *tag; /* in front of its lines: "[1,0]<stdout>:" */
+    int line;        /* of the headings; 0 in JSON */
+    const char *op;  /* "all_reduce", "all_gather", "alltoall", ...; "" when nothing tells */
     enum k25_op_source op_source;
-    int threads, gpus; /* of one process; 0: not said */
-    int ranks;         /* 0: not said */
-    int warmup, iterations, aggregated, graph; /* -1: not said */
-    bool cpu_time;     /* the time is the host's */
+    int threads, gpus;                                 /* of one process; 0: not said */
+    int ranks;                                         /* 0: not said */
+    int warmup, iterations, aggregated, graph;         /* -1: not said */
+    bool cpu_time;                                     /* the time is the host's */
     const char *device, *nccl_version, *tests_version; /* "" when not said */
-    int64_t out_of_bounds; /* wrong values in all; -1: no footer */
-    double avg_busbw;      /* NAN: no footer. Some versions print 0 (nccl-tests#294): only the rows count */
+    int64_t out_of_bounds;                             /* wrong values in all; -1: no footer */
+    double avg_busbw; /* NAN: no footer. Some versions print 0 (nccl-tests#294): only the rows count */
     struct k25_nccl_row *row;
     size_t rows;
 };

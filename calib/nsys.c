@@ -84,11 +84,25 @@ static enum column column_of(struct k25_span heading, double *unit)
         const char *name;
         enum column column;
     } names[] = {
-        {"name", NAME},       {"kernel name", NAME},       {"operation", NAME},     {"category", CATEGORY},
-        {"instances", INSTANCES}, {"calls", INSTANCES},    {"total time", TOTAL},   {"avg", AVG},
-        {"average", AVG},     {"med", MED},                {"median", MED},         {"min", MIN},
-        {"minimum", MIN},     {"max", MAX},                {"maximum", MAX},        {"stddev", STDDEV},
-        {"range", OTHER_REPORT}, {"style", OTHER_REPORT},  {"num calls", OTHER_REPORT},
+        {"name", NAME},
+        {"kernel name", NAME},
+        {"operation", NAME},
+        {"category", CATEGORY},
+        {"instances", INSTANCES},
+        {"calls", INSTANCES},
+        {"total time", TOTAL},
+        {"avg", AVG},
+        {"average", AVG},
+        {"med", MED},
+        {"median", MED},
+        {"min", MIN},
+        {"minimum", MIN},
+        {"max", MAX},
+        {"maximum", MAX},
+        {"stddev", STDDEV},
+        {"range", OTHER_REPORT},
+        {"style", OTHER_REPORT},
+        {"num calls", OTHER_REPORT},
     };
     const char *parenthesis = memchr(heading.text, '(', heading.size);
     *unit = 1;
@@ -136,7 +150,8 @@ static bool open_table(struct reader *r)
     return true;
 }
 
-/* Headings of a kernel summary: a total, a number of instances, a name, and nothing that only other reports have. */
+/* Headings of a kernel summary: a total, a number of instances, a name, and nothing that only other reports have.
+ */
 static bool headings(struct reader *r, struct k25_span line)
 {
     struct k25_span cells[COLUMNS];
@@ -153,13 +168,14 @@ static bool headings(struct reader *r, struct k25_span line)
             r->name = i;
     }
     bool operation = r->columns > 0 && has[NAME] && k25_span_is(cells[r->name], "Operation") && !has[CATEGORY];
-    bool summary = has[TOTAL] && has[INSTANCES] && has[NAME] && !has[OTHER_REPORT] && !operation && !r->other_report;
+    bool summary =
+        has[TOTAL] && has[INSTANCES] && has[NAME] && !has[OTHER_REPORT] && !operation && !r->other_report;
     return summary ? open_table(r) : true;
 }
 
-/* Digits with separators of thousands, whichever comma means what: of two kinds the last one is the decimal; "1.234.567"
- * and "1,234,567" are groups; a lone comma is a decimal one only in front of a unit ("94,645 ms", from a window in a
- * locale that writes so: there thousands are never grouped). */
+/* Digits with separators of thousands, whichever comma means what: of two kinds the last one is the decimal;
+ * "1.234.567" and "1,234,567" are groups; a lone comma is a decimal one only in front of a unit ("94,645 ms", from
+ * a window in a locale that writes so: there thousands are never grouped). */
 static bool plain_number(struct k25_span digits, bool has_unit, char *out, size_t size)
 {
     size_t commas = 0, points = 0, used = 0;
@@ -198,7 +214,8 @@ static bool number(struct k25_span cell, double unit, double *value)
     struct k25_span suffix = k25_trim(k25_behind(cell, digits));
     double own = suffix.size == 0 ? unit : k25_time_unit(suffix);
     bool fraction = suffix.size > 0 && own > 1;
-    if (digits == 0 || own == 0 || !plain_number((struct k25_span){cell.text, digits}, fraction, plain, sizeof plain) ||
+    if (digits == 0 || own == 0 ||
+        !plain_number((struct k25_span){cell.text, digits}, fraction, plain, sizeof plain) ||
         !k25_span_real(k25_span_of(plain), value))
         return false;
     *value *= own;
@@ -287,9 +304,10 @@ static bool row(struct reader *r, struct k25_span line)
         return true;
     }
     if (count < r->columns)
-        return k25_evidence_fault(evidence, evidence->line, line, line.text, "a row of %zu cells, expected %zu: cut",
-                                  count, r->columns);
-    if (r->name + 1 == r->columns && r->separator != '|' && (r->separator == ' ' || *(cells[r->name].text - 1) != '"'))
+        return k25_evidence_fault(evidence, evidence->line, line, line.text,
+                                  "a row of %zu cells, expected %zu: cut", count, r->columns);
+    if (r->name + 1 == r->columns && r->separator != '|' &&
+        (r->separator == ' ' || *(cells[r->name].text - 1) != '"'))
         cells[r->name].size = (size_t)(trimmed.text + trimmed.size - cells[r->name].text);
     for (size_t i = 0; i < r->columns; i++) {
         if (r->column[i] == CATEGORY && !k25_span_is(cells[i], "CUDA_KERNEL"))
@@ -355,8 +373,8 @@ static bool finish(struct reader *r)
                            "no kernel data: nsys says '%.*s'. Record the workers too (nsys profile "
                            "--trace-fork-before-exec=true --cuda-graph-trace=node)",
                            (int)(r->skipped.size < 300 ? r->skipped.size : 300), r->skipped.text);
-    return k25_fail(evidence->error, K25_BAD_INPUT, "%s: no kernel summary among its reports, expected that of '%s'",
-                    evidence->file, HOW);
+    return k25_fail(evidence->error, K25_BAD_INPUT,
+                    "%s: no kernel summary among its reports, expected that of '%s'", evidence->file, HOW);
 }
 
 struct k25_nsys *k25_nsys_parse(const char *text, size_t size, const char *name,
@@ -368,8 +386,8 @@ struct k25_nsys *k25_nsys_parse(const char *text, size_t size, const char *name,
         return NULL;
     }
     struct reader r = {.nsys = nsys};
-    r.evidence = (struct k25_evidence){.file = name, .text = text, .size = size, .error = error,
-                                       .left_out = &nsys->left_out};
+    r.evidence = (struct k25_evidence){
+        .file = name, .text = text, .size = size, .error = error, .left_out = &nsys->left_out};
     if (options != NULL)
         r.evidence.options = *options;
     bool good = k25_evidence_open(&r.evidence, "a kernel summary of " HOW);
@@ -400,23 +418,26 @@ static bool refuse_binary(const char *path, struct k25_error *error)
     bool refused = true;
     if (k25_span_find(first, "QDSTRM") != NULL || ends_in(path, ".qdstrm"))
         k25_fail(error, K25_BAD_INPUT,
-                 "%s: a qdstrm, an nsys stream that was never finalised: run QdstrmImporter on it, then " HOW, path);
+                 "%s: a qdstrm, an nsys stream that was never finalised: run QdstrmImporter on it, then " HOW,
+                 path);
     else if (k25_span_find(text, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE") != NULL &&
              k25_span_find(text, "CUPTI_ACTIVITY_KIND_KERNEL") == NULL && k25_span_starts(text, "SQLite format 3"))
-        k25_fail(error, K25_BAD_INPUT,
-                 "%s: graph level only: this export of nsys holds whole CUDA graphs and no kernels, re-record with "
-                 "--cuda-graph-trace=node",
-                 path);
+        k25_fail(
+            error, K25_BAD_INPUT,
+            "%s: graph level only: this export of nsys holds whole CUDA graphs and no kernels, re-record with "
+            "--cuda-graph-trace=node",
+            path);
     else if (k25_span_starts(text, "SQLite format 3") || ends_in(path, ".nsys-rep") || ends_in(path, ".qdrep"))
-        k25_fail(error, K25_BAD_INPUT, "%s: a database of nsys, not a summary: run '" HOW " %s' and read that", path,
-                 path);
+        k25_fail(error, K25_BAD_INPUT, "%s: a database of nsys, not a summary: run '" HOW " %s' and read that",
+                 path, path);
     else
         refused = false;
     free(head);
     return refused;
 }
 
-struct k25_nsys *k25_nsys_read(const char *path, const struct k25_evidence_options *options, struct k25_error *error)
+struct k25_nsys *k25_nsys_read(const char *path, const struct k25_evidence_options *options,
+                               struct k25_error *error)
 {
     size_t size;
     if (refuse_binary(path, error))

@@ -28,8 +28,8 @@ struct k25_open_table {
     size_t columns;
     enum k25_profiler_column column[K25_TABLE_COLUMNS];
     size_t start[K25_TABLE_COLUMNS], end[K25_TABLE_COLUMNS]; /* of the dashes, in bytes behind the front */
-    bool device; /* has a column of device time */
-    int damaged; /* rows left out */
+    bool device;                                             /* has a column of device time */
+    int damaged;                                             /* rows left out */
 };
 
 struct k25_profiler_reader {

@@ -89,7 +89,9 @@ static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open,
     split_bars(line, open->columns, cells);
     double us = -1, calls = -1;
     for (size_t i = 1; i < open->columns; i++) {
-        double *value = open->column[i] == COLUMN_SELF_DEVICE ? &us : open->column[i] == COLUMN_CALLS ? &calls : NULL;
+        double *value = open->column[i] == COLUMN_SELF_DEVICE ? &us
+                        : open->column[i] == COLUMN_CALLS     ? &calls
+                                                              : NULL;
         if (value != NULL && (!k25_span_real(cells[i], value) || *value < 0 || *value > 1e12)) {
             open->damaged++;
             return k25_evidence_fault(&reader->evidence, number, line, cells[i].text,
@@ -108,17 +110,28 @@ static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open,
     return true;
 }
 
+/* "=====" under the headings. */
+static bool is_line(struct k25_span text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.text[i] != '=')
+            return false;
+    }
+    return text.size > 0;
+}
+
 bool k25_layerwise_line(struct k25_profiler_reader *reader, struct k25_span line, bool *taken)
 {
     *taken = true;
     for (size_t i = 0; i < reader->count; i++) {
         struct k25_open_table *open = &reader->open[i];
-        ptrdiff_t front = open->table.layerwise && open->state == TABLE_ROWS ? k25_front_match(open->front, line) : -1;
+        ptrdiff_t front =
+            open->table.layerwise && open->state == TABLE_ROWS ? k25_front_match(open->front, line) : -1;
         if (front < 0)
             continue;
         struct k25_span rest = k25_behind(line, (size_t)front), cells[K25_TABLE_COLUMNS];
         struct k25_span trimmed = k25_trim(rest);
-        if (trimmed.size > 0 && strspn(trimmed.text, "=") >= trimmed.size)
+        if (is_line(trimmed))
             return true;
         if (trimmed.size > 0 && split_bars(rest, open->columns, cells) != 0)
             return row(reader, open, rest);
@@ -137,8 +150,8 @@ void k25_layerwise_levels(struct k25_profiler_table *table)
     for (size_t i = 0; i < table->rows; i++) {
         struct k25_profiler_row *row = &table->row[i];
         bool leaf = i + 1 == table->rows || table->row[i + 1].depth <= row->depth;
-        row->level = !leaf || row->depth == 0                         ? K25_LEVEL_ANNOTATION
-                     : row->level == K25_LEVEL_COPY                    ? K25_LEVEL_COPY
-                                                                       : K25_LEVEL_KERNEL;
+        row->level = !leaf || row->depth == 0       ? K25_LEVEL_ANNOTATION
+                     : row->level == K25_LEVEL_COPY ? K25_LEVEL_COPY
+                                                    : K25_LEVEL_KERNEL;
     }
 }

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "calib/profiler_internal.h"
 
-enum { FEWEST_DASHES = 4, FEWEST_RUNS = 3, MOST_TABLES = 4096 };
+enum { FEWEST_DASHES = 4, FEWEST_RUNS = 3, MOST_TABLES = 512 };
 static const double MOST_NS = 1e15; /* eleven days: more is no time of a profile */
 
 struct k25_open_table *k25_profiler_open(struct k25_profiler_reader *reader, struct k25_span front)
@@ -88,8 +88,8 @@ static size_t rule_of(struct k25_span line, size_t *starts, size_t *ends, size_t
     return runs;
 }
 
-/* Torch writes the device's name into the headings: "Self CUDA", "CUDA total", "Self XPU". In 2020 it said "Self CPU
- * total" for "Self CPU". */
+/* Torch writes the device's name into the headings: "Self CUDA", "CUDA total", "Self XPU". In 2020 it said "Self
+ * CPU total" for "Self CPU". */
 static enum k25_profiler_column column_of(struct k25_span heading)
 {
     char text[48];
@@ -187,7 +187,8 @@ static bool take(struct k25_profiler_row *row, enum k25_profiler_column column, 
         return true;
     }
     if (column == COLUMN_DEVICE_SHARE)
-        return is_share(cell) || k25_span_is(cell, "--") || strncasecmp(cell.text, "nan", cell.size) == 0;
+        return cell.size == 0 || is_share(cell) || k25_span_is(cell, "--") || k25_span_is(cell, "NaN") ||
+               k25_span_is(cell, "nan");
     if (time == NULL || k25_span_is(cell, "--"))
         return true;
     if (!k25_span_duration(cell, &ns) || ns < 0 || ns > MOST_NS)
@@ -200,8 +201,18 @@ static bool take(struct k25_profiler_row *row, enum k25_profiler_column column, 
 static bool is_range(const char *name)
 {
     static const char *const starts[] = {
-        "execute_", "nccl:",      "gloo:",      "ProfilerStep", "## Call", "step[", "gpu_model_runner:",
-        "c10d::",   "Optimizer.", "scheduler.", "DistributedDataParallel", "Torch-Compiled Region",
+        "execute_",
+        "nccl:",
+        "gloo:",
+        "ProfilerStep",
+        "## Call",
+        "step[",
+        "gpu_model_runner:",
+        "c10d::",
+        "Optimizer.",
+        "scheduler.",
+        "DistributedDataParallel",
+        "Torch-Compiled Region",
     };
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         if (strncmp(name, starts[i], strlen(starts[i])) == 0)
@@ -219,14 +230,14 @@ static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open,
         return true;
     if (count != open->columns && !cut_by_rule(open, line, cells)) {
         open->damaged++;
-        return k25_evidence_fault(evidence, evidence->line, line, cells[count - 1].text,
-                                  "a row of %zu cells, expected %zu: cut or mixed with another line", count,
-                                  open->columns);
+        return k25_evidence_fault(
+            evidence, evidence->line, line, cells[count < K25_TABLE_COLUMNS ? count - 1 : 0].text,
+            "a row of %zu cells, expected %zu: cut or mixed with another line", count, open->columns);
     }
     if (cells[0].size == 0) /* more lines of a source location */
         return true;
-    struct k25_profiler_row read = {.self_cpu_ns = -1, .cpu_total_ns = -1, .self_device_ns = -1,
-                                    .device_total_ns = -1, .calls = -1};
+    struct k25_profiler_row read = {
+        .self_cpu_ns = -1, .cpu_total_ns = -1, .self_device_ns = -1, .device_total_ns = -1, .calls = -1};
     for (size_t i = 0; i < open->columns; i++) {
         if (take(&read, open->column[i], cells[i]))
             continue;
@@ -304,7 +315,8 @@ static bool one_line(struct k25_profiler_reader *reader, struct k25_span line)
     ptrdiff_t length = -1;
     for (size_t i = reader->count; i-- > 0;) {
         struct k25_open_table *open = &reader->open[i];
-        ptrdiff_t match = open->table.layerwise || open->state == TABLE_DONE ? -1 : k25_front_match(open->front, line);
+        ptrdiff_t match =
+            open->table.layerwise || open->state == TABLE_DONE ? -1 : k25_front_match(open->front, line);
         if (match > length) {
             length = match;
             best = open;
@@ -313,14 +325,14 @@ static bool one_line(struct k25_profiler_reader *reader, struct k25_span line)
     if (best == NULL)
         return true;
     struct k25_span rest = k25_behind(line, (size_t)length);
-    return best->state == TABLE_RULED  ? headings(reader, best, rest)
-           : best->state == TABLE_ROWS ? row(reader, best, rest)
+    return best->state == TABLE_RULED    ? headings(reader, best, rest)
+           : best->state == TABLE_ROWS   ? row(reader, best, rest)
            : best->state == TABLE_FOOTER ? footer(reader, best, rest)
                                          : true;
 }
 
-/* A row without CPU time is a kernel, unless it is a range; a range of an unknown name gives itself away by holding
- * more than the footer says all kernels hold (pytorch#60783). */
+/* A row without CPU time is a kernel, unless it is a range; a range of an unknown name gives itself away by
+ * holding more than the footer says all kernels hold (pytorch#60783). */
 static enum k25_row_level level_of(const struct k25_profiler_table *table, const struct k25_profiler_row *row)
 {
     if (row->level == K25_LEVEL_COPY)
@@ -451,8 +463,8 @@ struct k25_profiler_tables *k25_profiler_tables_parse(const char *text, size_t s
     }
     tables->rank = rank_of(name);
     struct k25_profiler_reader reader = {.tables = tables};
-    reader.evidence = (struct k25_evidence){.file = name, .text = text, .size = size, .error = error,
-                                            .left_out = &tables->left_out};
+    reader.evidence = (struct k25_evidence){
+        .file = name, .text = text, .size = size, .error = error, .left_out = &tables->left_out};
     if (options != NULL)
         reader.evidence.options = *options;
     bool good = k25_evidence_open(&reader.evidence, "a key_averages table");

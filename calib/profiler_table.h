@@ -1,12 +1,12 @@
-/* Tables of `torch.profiler`: the print of `key_averages().table()`, which vLLM keeps as `profiler_out_<rank>.txt`,
- * and the layerwise table of nm-vllm ("name | cuda_time_us | ...").
+/* Tables of `torch.profiler`: the print of `key_averages().table()`, which vLLM keeps as
+ * `profiler_out_<rank>.txt`, and the layerwise table of nm-vllm ("name | cuda_time_us | ...").
  *
  * Columns are found by their headings, so any set and order of them is read; a cell carries its own unit. Several
  * tables may stand in one file, and their lines may alternate as long as each writer puts its own tag in front.
  *
- * The rows of one table overlap: an op, the kernel it launched and the range around both are three rows of the same
- * time. So no column is ever summed; `level` says which rows are kernels, and only those make `kernel_ns`. vLLM
- * prints the first 100 rows only, so even that is a lower bound.
+ * The rows of one table overlap: an op, the kernel it launched and the range around both are three rows of the
+ * same time. So no column is ever summed; `level` says which rows are kernels, and only those make `kernel_ns`.
+ * vLLM prints the first 100 rows only, so even that is a lower bound.
  */
 #ifndef K25_CALIB_PROFILER_TABLE_H
 #define K25_CALIB_PROFILER_TABLE_H
@@ -39,7 +39,7 @@ struct k25_profiler_table {
     const char *tag; /* what stood in front of its lines: "(EngineCore_DP0 pid=111)"; "" for nothing */
     int line;        /* of the headings */
     bool layerwise;
-    bool closed;                                    /* false: the text ends inside the table */
+    bool closed;                                     /* false: the text ends inside the table */
     int64_t self_cpu_total_ns, self_device_total_ns; /* the footer; -1: none. A hint: some versions count twice */
     struct k25_profiler_row *row;
     size_t rows;

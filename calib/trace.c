@@ -204,7 +204,7 @@ static void complete(struct reader *reader)
         info->rank_from_name = info->rank >= 0;
     }
     if (!info->has_base_time && info->events[K25_TRACE_KERNEL] > 0) {
-        info->resolution_ns = !walk->any_fraction ? 1000 : !walk->off_quarter ? 250 : 1;
+        info->resolution_ns = !walk->any_fraction || !walk->off_micro ? 1000 : !walk->off_quarter ? 250 : 1;
     }
     info->use = use_of(reader->path, info);
     info->name_count = walk->names.count;
@@ -229,8 +229,9 @@ static bool judge(struct reader *reader, bool lenient, struct k25_error *error)
     if (walk->stopped) {
         return false;
     }
-    bool damage = walk->info->damaged_events > 0 || walk->info->damaged_root;
-    if (walk->refusal != NULL || !walk->list_seen || walk->chakra_seen || (!walk->event_seen && damage)) {
+    const struct k25_trace_info *info = walk->info; /* an empty list is a trace, a list of other things is none */
+    bool others = info->damaged_events > 0 || info->damaged_root || info->ignored > 0;
+    if (walk->refusal != NULL || !walk->list_seen || walk->chakra_seen || (!walk->event_seen && others)) {
         return refused(reader, error);
     }
     return lenient || damaged(reader, error);

@@ -175,6 +175,7 @@ void k25_trace_deliver(struct k25_trace_walk *walk)
         info->busy_ns[kind] = sum;
     }
     walk->any_fraction |= raw->fraction;
-    walk->off_quarter |= gpu && (event.ts_ns % 250 != 0 || event.dur_ns % 250 != 0);
+    walk->off_quarter |= gpu && event.ts_ns % 250 != 0;
+    walk->off_micro |= gpu && event.ts_ns % 1000 != 0;
     walk->stopped = walk->visit != NULL && !walk->visit(walk->context, &event);
 }

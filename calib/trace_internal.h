@@ -248,7 +248,7 @@ struct k25_trace_walk {
     bool last; /* nothing follows the piece */
     bool quick;
     bool list_seen, null_list, event_seen, nodes_seen, chakra_seen;
-    bool any_fraction, off_quarter; /* time stamps with a decimal point; GPU times that are no multiple of 250 ns */
+    bool any_fraction, off_quarter, off_micro; /* times with a decimal point; GPU starts off 250 ns, off 1 us */
     bool stopped, out_of_memory;
     char first_key[32];   /* of the root, for the refusal */
     const char *refusal;  /* what it is instead of a trace */

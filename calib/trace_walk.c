@@ -52,6 +52,14 @@ static void pop(struct k25_trace_walk *walk)
                                                    : K25_WALK_MEMBER;
 }
 
+static const char *separators(const char *p, const char *end)
+{
+    while (p < end && (*p == ',' || *p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
+        p++;
+    }
+    return p;
+}
+
 /* Every function below goes on at `p`, says where it got to, or NULL when it needs what comes behind `end`. */
 
 static const char *start(struct k25_trace_walk *walk, const char *p, const char *end)
@@ -145,9 +153,7 @@ static const char *member_value(struct k25_trace_walk *walk, struct k25_trace_sp
 
 static const char *member(struct k25_trace_walk *walk, const char *p, const char *end, bool pass)
 {
-    while (p < end && (*p == ',' || *p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
-        p++;
-    }
+    p = separators(p, end);
     if (p == end) {
         return end;
     }
@@ -236,14 +242,15 @@ static const char *event(struct k25_trace_walk *walk, const char *p, const char 
     case K25_EVENT_ODD:
     case K25_EVENT_DAMAGED: break;
     }
+    if (walk->last && end - after < 8) { /* the last bytes out of a cut gzip stream can be wrong */
+        return NULL;
+    }
     return damaged_event(walk, p, end);
 }
 
 static const char *list(struct k25_trace_walk *walk, const char *p, const char *end)
 {
-    while (p < end && (*p == ',' || *p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
-        p++;
-    }
+    p = separators(p, end);
     if (p == end) {
         return end;
     }
@@ -316,7 +323,7 @@ static const char *go_on(struct k25_trace_walk *walk, const char *p, const char 
 static const char *too_long(struct k25_trace_walk *walk, const char *p, const char *end)
 {
     if (walk->state == K25_WALK_LIST) {
-        return damaged_event(walk, k25_trace_blanks(p, end - 1), end);
+        return damaged_event(walk, separators(p, end - 1), end);
     }
     return walk->state == K25_WALK_MEMBER ? member(walk, p, end, true) : end;
 }
@@ -324,6 +331,7 @@ static const char *too_long(struct k25_trace_walk *walk, const char *p, const ch
 /* The file ends in what begins at `p`; unless something in it was never closed, and other things follow. */
 static const char *cut(struct k25_trace_walk *walk, const char *p, const char *end)
 {
+    p = separators(p, end - 1);
     if (walk->state == K25_WALK_LIST && k25_trace_resync(walk->text, p + 1, end, true) != NULL) {
         return damaged_event(walk, p, end);
     }

@@ -53,12 +53,12 @@ static void take_parameters(const struct cli_pair *pair, const struct k25_scenar
     }
     set->covariances = fit->free;
     set->covariance = fit->covariance; /* lent: the pair frees it */
+    set->noise = CLI_POINT_NOISE * fit->noise_scale;
 }
 
 static void describe(const struct cli_pair *pair, struct k25_calibration *set)
 {
     const struct k25_scenario *scenario = pair->point[0]->scenario;
-    double sum = 0;
     size_t used = (size_t)snprintf(set->source, sizeof set->source, "%zu rows of %.100s variant %.40s from",
                                    pair->count, pair->group, pair->variant);
     for (size_t i = 0; given.points[i] != NULL && used + 64 < sizeof set->source; i++) {
@@ -68,12 +68,10 @@ static void describe(const struct cli_pair *pair, struct k25_calibration *set)
     }
     for (size_t i = 0; i < pair->count; i++) {
         const struct k25_point *point = pair->point[i];
-        sum += pow(log(pair->fitted[i] / pair->measured[i]), 2);
         widen(&set->batch, point->question.plan.batch);
         widen(&set->tp, point->question.plan.tp);
         widen(&set->context, floor(k25_point_context(point, &pair->fit.params)));
     }
-    set->noise = sqrt(sum / (double)pair->count);
     cli_stem(given.out, set->name, sizeof set->name);
     snprintf(set->model, sizeof set->model, "%s", scenario->architecture.name);
     snprintf(set->machine, sizeof set->machine, "%s", scenario->machine.name);

@@ -1,5 +1,6 @@
 #include "cli/pairs.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,20 +47,34 @@ static bool add(struct cli_pairs *pairs, const struct k25_point *point)
     return true;
 }
 
+/* What a prediction with the scenario's own parameters leaves open: their distribution, and the noise of a cell, which a
+ * calibration set states. */
+static double spread(const struct k25_point *point, struct k25_uncertainty *u)
+{
+    const struct k25_scenario *scenario = point->scenario;
+    k25_uncertainty_resolve(&scenario->priors, scenario->calibrated ? &scenario->calibration : NULL, u);
+    return hypot(k25_spread_of(k25_point_predict, point, &scenario->params, u),
+                 u->noise > 0 ? u->noise : CLI_POINT_NOISE);
+}
+
 static bool predict(struct cli_pair *pair)
 {
+    struct k25_uncertainty *u = malloc(sizeof *u);
     pair->measured = calloc(pair->count + 1, sizeof *pair->measured);
     pair->predicted = calloc(pair->count + 1, sizeof *pair->predicted);
+    pair->spread = calloc(pair->count + 1, sizeof *pair->spread);
     pair->roofline = calloc(pair->count + 1, sizeof *pair->roofline);
-    if (pair->measured == NULL || pair->predicted == NULL || pair->roofline == NULL)
-        return false;
-    for (size_t i = 0; i < pair->count; i++) {
+    bool ok = u != NULL && pair->measured != NULL && pair->predicted != NULL && pair->spread != NULL &&
+              pair->roofline != NULL;
+    for (size_t i = 0; ok && i < pair->count; i++) {
         const struct k25_point *point = pair->point[i];
         pair->measured[i] = point->measured;
         pair->predicted[i] = k25_point_predict(point, &point->scenario->params);
+        pair->spread[i] = spread(point, u);
         pair->roofline[i] = k25_point_roofline(point);
     }
-    return true;
+    free(u);
+    return ok;
 }
 
 bool cli_pairs_make(const struct k25_suite *suites, size_t count, struct cli_pairs *pairs, struct k25_error *error)
@@ -83,6 +98,8 @@ void cli_pairs_free(struct cli_pairs *pairs)
         free(pair->measured);
         free(pair->predicted);
         free(pair->fitted);
+        free(pair->spread);
+        free(pair->held_row);
         free(pair->held_out);
         free(pair->roofline);
         k25_fit_free(&pair->fit);
@@ -108,11 +125,19 @@ bool cli_pair_fit(struct cli_pair *pair, struct k25_error *error)
     struct k25_observation *observations = observe(pair);
     pair->fitted = calloc(pair->count, sizeof *pair->fitted);
     bool ok = (observations != NULL && pair->fitted != NULL) || out_of_memory(error);
-    ok = ok && k25_fit_solve(&pair->priors, observations, pair->count, NULL, &pair->fit, error);
+    ok = ok && k25_fit_solve_noise(&pair->priors, observations, pair->count, NULL, &pair->fit, error);
     for (size_t i = 0; ok && i < pair->count; i++)
         pair->fitted[i] = k25_point_predict(pair->point[i], &pair->fit.params);
     free(observations);
     return ok;
+}
+
+/* Room for `held` predictions; false when memory is out. */
+static bool make_held(struct cli_pair *pair, size_t held)
+{
+    pair->held_row = calloc(held + 1, sizeof *pair->held_row);
+    pair->held_out = calloc(held + 1, sizeof *pair->held_out);
+    return pair->held_row != NULL && pair->held_out != NULL;
 }
 
 bool cli_pair_cross_validate(struct cli_pair *pair, size_t folds, struct k25_error *error)
@@ -123,13 +148,41 @@ bool cli_pair_cross_validate(struct cli_pair *pair, size_t folds, struct k25_err
     cli_starting_priors(pair->point[0]->scenario, &pair->priors);
     struct k25_observation *observations = observe(pair);
     int *fold = calloc(pair->count, sizeof *fold);
-    pair->held_out = calloc(pair->count, sizeof *pair->held_out);
-    bool ok = (observations != NULL && fold != NULL && pair->held_out != NULL) || out_of_memory(error);
-    for (size_t i = 0; ok && i < pair->count; i++)
+    bool ok = (observations != NULL && fold != NULL && make_held(pair, pair->count)) || out_of_memory(error);
+    for (size_t i = 0; ok && i < pair->count; i++) {
         fold[i] = (int)(i % folds);
-    ok = ok &&
-         k25_fit_cross_validate(&pair->priors, observations, pair->count, fold, (int)folds, pair->held_out, error);
+        pair->held_row[i] = i;
+    }
+    ok = ok && k25_hold_out(&pair->priors, observations, pair->count, fold, (int)folds, pair->held_out, error);
+    pair->held = ok ? pair->count : 0;
     free(fold);
+    free(observations);
+    return ok;
+}
+
+bool cli_pair_halves(struct cli_pair *pair, struct k25_error *error)
+{
+    size_t rows = pair->count;
+    if (rows < 2)
+        return true;
+    cli_starting_priors(pair->point[0]->scenario, &pair->priors);
+    struct k25_observation *observations = observe(pair);
+    bool *leave = calloc(rows, sizeof *leave);
+    struct k25_held_out *half = calloc(rows, sizeof *half);
+    bool ok = (observations != NULL && leave != NULL && half != NULL && make_held(pair, rows * CLI_HALVES)) ||
+              out_of_memory(error);
+    for (uint64_t seed = 1; ok && seed <= CLI_HALVES; seed++) {
+        k25_random_half(rows, seed, leave);
+        ok = k25_hold_out_split(&pair->priors, observations, rows, leave, half, error);
+        for (size_t i = 0; ok && i < rows; i++) {
+            if (!leave[i])
+                continue;
+            pair->held_row[pair->held] = i;
+            pair->held_out[pair->held++] = half[i];
+        }
+    }
+    free(half);
+    free(leave);
     free(observations);
     return ok;
 }

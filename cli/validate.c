@@ -25,7 +25,8 @@ static const struct poptOption options[] = {
     {"where", '\0', POPT_ARG_ARGV, &given.where, 0, "only rows with this value (may be repeated)", "COLUMN=VALUE"},
     {"set", '\0', POPT_ARG_ARGV, &given.set, 0, "override a key of the scenarios (may be repeated)", "KEY=VALUE"},
     {"fit", '\0', POPT_ARG_NONE, &given.fit, 0, "errors after a fit of the parameters to the rows, too", NULL},
-    {"cv", '\0', POPT_ARG_STRING, &given.folds, 0, "and held-out errors: leave one row out, or K folds", "loo|K"},
+    {"cv", '\0', POPT_ARG_STRING, &given.folds, 0, "and held-out errors: leave one row out, K folds, or 20 random halves",
+     "loo|K|half"},
     {"params", '\0', POPT_ARG_NONE, &given.params, 0, "the fitted parameters, too", NULL},
     {"points", '\0', POPT_ARG_NONE, &given.points, 0, "every row, too", NULL},
     {"bar", '\0', POPT_ARG_ARGV, &given.bar, 0, "exit 1 when an error is larger: mean=4, worst=12, median=8",
@@ -53,17 +54,21 @@ static bool read_bar(const char *text, double bar[CLI_STATISTICS], struct k25_er
     return false;
 }
 
-static bool read_folds(const char *text, size_t *folds, struct k25_error *error)
+static bool read_folds(const char *text, size_t *folds, bool *halves, struct k25_error *error)
 {
     long long number;
     *folds = SIZE_MAX;
     if (strcmp(text, "loo") == 0)
         return true;
+    if (strcmp(text, "half") == 0) {
+        *halves = true;
+        return true;
+    }
     if (k25_parse_int(text, &number) && number >= 2 && number <= 1000) {
         *folds = (size_t)number;
         return true;
     }
-    cli_misused(&cli_validate, error, "--cv %s: expected loo, or a number of folds of at least 2", text);
+    cli_misused(&cli_validate, error, "--cv %s: expected loo, half, or a number of folds of at least 2", text);
     return false;
 }
 
@@ -84,7 +89,7 @@ static bool is_kernel_table(const char *path, bool *answer, struct k25_error *er
 static bool read_options(struct cli_validation *v, struct k25_error *error)
 {
     if (!cli_format(&cli_validate, given.format, &v->format, error) ||
-        (given.folds != NULL && !read_folds(given.folds, &v->folds, error)))
+        (given.folds != NULL && !read_folds(given.folds, &v->folds, &v->halves, error)))
         return false;
     for (size_t i = 0; given.bar != NULL && given.bar[i] != NULL; i++) {
         if (!read_bar(given.bar[i], v->bar, error))

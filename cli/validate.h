@@ -16,6 +16,7 @@ struct cli_validation {
     const char *path, *scenario, *machine;
     const char *const *where, *const *set; /* end with NULL; NULL: none */
     bool fit, points, params;
+    bool halves;                /* held out by random halves */
     size_t folds;               /* cross-validation: 0 none, SIZE_MAX one a row */
     double bar[CLI_STATISTICS]; /* shares; 0: none */
     enum cli_format format;

@@ -17,28 +17,60 @@ static const struct cli_column error_columns[] = {
     {"worst_pct", "worst %", CLI_FIGURE, 0},
     {"worst_id", "row", CLI_TEXT, 0},
     {"bias_pct", "bias %", CLI_FIGURE, 0},
+    {"inside_pct", "in 90 %", CLI_COUNT, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static void add_errors(struct cli_table *table, const struct cli_pair *pair, const char *of, const double *values)
+/* Predictions of rows of a pair: `row[i]` of each (NULL: one a row, in order), its value, and the spread of its interval
+ * (NULL: it has none). */
+struct answers {
+    const char *of;
+    size_t count;
+    const size_t *row;
+    const double *value, *spread;
+};
+
+static void add_errors(struct cli_table *table, const struct cli_pair *pair, const struct answers *a)
 {
     struct k25_score score;
-    if (values == NULL && pair->count > 0)
-        return;
-    k25_score(values, pair->measured, values != NULL ? pair->count : 0, &score);
+    double *measured = calloc(a->count + 1, sizeof *measured);
+    size_t inside = 0;
+    for (size_t i = 0; measured != NULL && i < a->count; i++) {
+        measured[i] = pair->measured[a->row != NULL ? a->row[i] : i];
+        inside += a->spread != NULL && fabs(log(a->value[i] / measured[i])) <= K25_Z90 * a->spread[i];
+    }
+    k25_score(a->value, measured, measured != NULL ? a->count : 0, &score);
+    free(measured);
+    bool any = score.count > 0;
     cli_table_text(table, "%s", pair->group);
     cli_table_text(table, "%s", pair->variant);
-    cli_table_text(table, "%s", of);
+    cli_table_text(table, "%s", a->of);
     cli_table_number(table, (double)score.count);
     cli_table_number(table, (double)pair->skipped);
-    cli_table_number(table, score.count > 0 ? score.median * 100 : NAN);
-    cli_table_number(table, score.count > 0 ? score.mean * 100 : NAN);
-    cli_table_number(table, score.count > 0 ? score.worst * 100 : NAN);
-    if (score.count > 0)
-        cli_table_text(table, "%s", pair->point[score.worst_index]->id);
+    cli_table_number(table, any ? score.median * 100 : NAN);
+    cli_table_number(table, any ? score.mean * 100 : NAN);
+    cli_table_number(table, any ? score.worst * 100 : NAN);
+    if (any)
+        cli_table_text(table, "%s", pair->point[a->row != NULL ? a->row[score.worst_index] : score.worst_index]->id);
     else
         cli_table_nothing(table);
-    cli_table_number(table, score.count > 0 ? score.bias * 100 : NAN);
+    cli_table_number(table, any ? score.bias * 100 : NAN);
+    cli_table_number(table, any && a->spread != NULL ? 100 * (double)inside / (double)score.count : NAN);
+}
+
+static void add_held_out(struct cli_table *table, const struct cli_pair *pair)
+{
+    double *values = calloc(2 * pair->held + 1, sizeof *values), *spreads = values + pair->held;
+    if (values == NULL || pair->held == 0) {
+        free(values);
+        return;
+    }
+    for (size_t i = 0; i < pair->held; i++) {
+        values[i] = pair->held_out[i].predicted;
+        spreads[i] = pair->held_out[i].sd;
+    }
+    add_errors(table, pair, &(struct answers){"held out", pair->held, pair->held_row, values, spreads});
+    free(values);
 }
 
 static bool report_errors(const struct cli_pairs *pairs, struct cli_report *report, struct k25_error *error)
@@ -47,12 +79,14 @@ static bool report_errors(const struct cli_pairs *pairs, struct cli_report *repo
     cli_table_open(&table, error_columns);
     for (size_t i = 0; i < pairs->count; i++) {
         const struct cli_pair *pair = &pairs->list[i];
-        add_errors(&table, pair, "prediction", pair->predicted);
-        if (pair->count == 0)
+        size_t rows = pair->count;
+        add_errors(&table, pair, &(struct answers){"prediction", rows, NULL, pair->predicted, pair->spread});
+        if (rows == 0)
             continue;
-        add_errors(&table, pair, "fit", pair->fitted);
-        add_errors(&table, pair, "held out", pair->held_out);
-        add_errors(&table, pair, "roofline", pair->roofline);
+        if (pair->fitted != NULL)
+            add_errors(&table, pair, &(struct answers){"fit", rows, NULL, pair->fitted, NULL});
+        add_held_out(&table, pair);
+        add_errors(&table, pair, &(struct answers){"roofline", rows, NULL, pair->roofline, NULL});
     }
     return cli_report_add(report, "errors", "", &table, error);
 }
@@ -130,6 +164,8 @@ static const struct cli_column point_columns[] = {
     {"metric", NULL, CLI_TEXT, 0},
     {"measured", "measured", CLI_FIGURE, 0},
     {"predicted", "predicted", CLI_FIGURE, 0},
+    {"predicted_low", "5 %", CLI_FIGURE, 0},
+    {"predicted_high", "95 %", CLI_FIGURE, 0},
     {"error_pct", "error %", CLI_FIGURE, 0},
     {"fitted", "fitted", CLI_FIGURE, 0},
     {"held_out", "held out", CLI_FIGURE, 0},
@@ -141,7 +177,9 @@ static const struct cli_column point_columns[] = {
 static void add_point(struct cli_table *table, const struct cli_pair *pair, size_t i)
 {
     const struct k25_point *point = pair->point[i];
-    double measured = point->measured, held_out = pair->held_out != NULL ? pair->held_out[i] : NAN;
+    double measured = point->measured, held_out = NAN;
+    for (size_t h = 0; pair->held == pair->count && h < pair->held; h++) /* with halves a row has several */
+        held_out = pair->held_row[h] == i ? pair->held_out[h].predicted : held_out;
     cli_table_text(table, "%s", point->id);
     cli_table_text(table, "%s", point->group);
     cli_table_text(table, "%s", point->variant);
@@ -152,6 +190,8 @@ static void add_point(struct cli_table *table, const struct cli_pair *pair, size
     cli_table_text(table, "%s", k25_metric_names[point->metric]);
     cli_table_number(table, measured);
     cli_table_number(table, pair->predicted[i]);
+    cli_table_number(table, pair->predicted[i] * exp(-K25_Z90 * pair->spread[i]));
+    cli_table_number(table, pair->predicted[i] * exp(K25_Z90 * pair->spread[i]));
     cli_table_number(table, (pair->predicted[i] / measured - 1) * 100);
     cli_table_number(table, pair->fitted != NULL ? pair->fitted[i] : NAN);
     cli_table_number(table, held_out);
@@ -202,7 +242,11 @@ static bool fit_all(const struct cli_validation *v, struct cli_pairs *pairs, str
         struct cli_pair *pair = &pairs->list[i];
         cli_progress("fitting %.60s variant %s (%zu of %zu, %zu rows)", pair->group, pair->variant, i + 1,
                      pairs->count, pair->count);
-        ok = cli_pair_fit(pair, error) && (v->folds == 0 || cli_pair_cross_validate(pair, v->folds, error));
+        ok = cli_pair_fit(pair, error);
+        if (ok && v->halves)
+            ok = cli_pair_halves(pair, error);
+        else if (ok && v->folds > 0)
+            ok = cli_pair_cross_validate(pair, v->folds, error);
     }
     cli_progress(NULL);
     return ok;
@@ -221,18 +265,35 @@ static bool report_all(const struct cli_validation *v, const struct k25_suite *s
 }
 
 /* Held-out errors where there are any: a fit is not judged by what it has seen. */
+static bool judge(const struct cli_pair *pair, struct k25_score *score)
+{
+    double *predicted = calloc(2 * pair->held + 1, sizeof *predicted), *measured = predicted + pair->held;
+    if (predicted == NULL || (pair->held == 0 && pair->count == 0)) {
+        free(predicted);
+        return false;
+    }
+    for (size_t i = 0; i < pair->held; i++) {
+        predicted[i] = pair->held_out[i].predicted;
+        measured[i] = pair->measured[pair->held_row[i]];
+    }
+    if (pair->held > 0)
+        k25_score(predicted, measured, pair->held, score);
+    else
+        k25_score(pair->predicted, pair->measured, pair->count, score);
+    free(predicted);
+    return true;
+}
+
 static bool bars_met(const struct cli_validation *v, const struct cli_pairs *pairs)
 {
     bool met = true;
     size_t judged = 0;
     for (size_t i = 0; i < pairs->count; i++) {
         const struct cli_pair *pair = &pairs->list[i];
-        const double *values = v->folds > 0 ? pair->held_out : pair->predicted;
-        if (values == NULL || pair->count == 0)
-            continue;
         struct k25_score score;
         char what[256];
-        k25_score(values, pair->measured, pair->count, &score);
+        if (!judge(pair, &score))
+            continue;
         snprintf(what, sizeof what, "%s variant %s", pair->group, pair->variant);
         const double errors[CLI_STATISTICS] = {score.median, score.mean, score.worst};
         met = cli_bars_met(v, what, errors) && met;

@@ -36,14 +36,17 @@ double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k
     return ring_time(backend, 2.0 * (n - 1), 2.0 * (n - 1) / n * bytes, group, params);
 }
 
+enum k25_backend k25_allgather_protocol(double bytes, const struct k25_group *group, const struct k25_params *params)
+{
+    return group->n * bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
+}
+
 double k25_allgather_time(double bytes, const struct k25_group *group, const struct k25_params *params)
 {
     int n = group->n;
     if (n == 1)
         return 0;
-    enum k25_backend protocol =
-        n * bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
-    return ring_time(protocol, n - 1, (n - 1) * bytes, group, params);
+    return ring_time(k25_allgather_protocol(bytes, group, params), n - 1, (n - 1) * bytes, group, params);
 }
 
 double k25_wait_time(int n, double segment, const struct k25_params *params)

@@ -27,6 +27,7 @@ double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k
 
 /* s for gathering `bytes` from each rank to every rank over the NCCL ring; also the price of a reduce-scatter that
  * leaves `bytes` on each rank. LL up to nccl.ll_max, Simple beyond, counting the whole buffer. */
+enum k25_backend k25_allgather_protocol(double bytes, const struct k25_group *group, const struct k25_params *params);
 double k25_allgather_time(double bytes, const struct k25_group *group, const struct k25_params *params);
 
 /* s that the mean rank waits for the last one after a compute segment of `segment` seconds, when every rank's arrival

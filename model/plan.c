@@ -71,21 +71,23 @@ const struct k25_field k25_plan_fields[] = {
 /* What a plan may ask for and the step cannot price. */
 static bool check_supported(const struct k25_plan *plan, const struct k25_inputs *inputs, struct k25_error *error)
 {
-    static const char *const refusal = "%d: %s is not supported yet, expected 1";
-    if (plan->ep > 1)
-        return k25_inputs_fail(inputs, "plan.ep", error, refusal, plan->ep, "expert parallelism");
-    if (plan->dp > 1)
-        return k25_inputs_fail(inputs, "plan.dp", error, refusal, plan->dp, "more than one replica");
-    if (plan->dcp > 1)
-        return k25_inputs_fail(inputs, "plan.dcp", error, refusal, plan->dcp, "decode context parallelism");
-    if (plan->pp > 1)
-        return k25_inputs_fail(inputs, "plan.pp", error, refusal, plan->pp, "pipeline parallelism");
+    const struct { const char *path, *what; int value; } ones[] = {
+        {"plan.ep", "expert parallelism", plan->ep},
+        {"plan.dp", "more than one replica", plan->dp},
+        {"plan.dcp", "decode context parallelism", plan->dcp},
+        {"plan.pp", "pipeline parallelism", plan->pp},
+    };
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+        if (ones[i].value > 1)
+            return k25_inputs_fail(inputs, ones[i].path, error, "%s is not supported yet, expected 1, found %d",
+                                   ones[i].what, ones[i].value);
+    }
     if (plan->attention_dp)
         return k25_inputs_fail(inputs, "plan.attention_dp", error,
-                               "true: data-parallel attention is not supported yet, expected false");
+                               "data-parallel attention is not supported yet, expected false");
     if (plan->speculation.method != K25_SPEC_NONE)
         return k25_inputs_fail(inputs, "plan.speculation.method", error,
-                               "%s: speculation is not supported yet, expected none",
+                               "speculation is not supported yet, expected none, found %s",
                                k25_speculation_names[plan->speculation.method]);
     return true;
 }

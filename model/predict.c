@@ -79,7 +79,7 @@ static void price_collective(const struct k25_question *question, const struct k
         priced->backend = k25_allreduce_choice(question, op->rows, op->message, params);
         transfer = k25_allreduce_time((enum k25_backend)priced->backend, op->message, &question->group, params);
     } else {
-        priced->backend = K25_BACKEND_NCCL_LL;
+        priced->backend = (int)k25_allgather_protocol(op->message, &question->group, params);
         transfer = k25_allgather_time(op->message, &question->group, params);
     }
     priced->transfer = op->calls * transfer;

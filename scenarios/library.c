@@ -23,30 +23,26 @@ static bool fits(int length, size_t size, struct k25_error *error)
     return (length >= 0 && (size_t)length < size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
 }
 
-/* Whether a file of model/zoo is a quantisation scheme. Names do not tell: glm-5.1 is no scheme of glm-5. The line
- * `k25sim: weights` does, and finding it takes no parser. */
-static bool is_weights(const struct k25_library *library, const char *stem)
+/* What kinds of file the shelves hold. Names do not tell kinds apart: glm-5.1 is no scheme of glm-5. */
+static const char *const kinds[K25_SHELVES] = {"architecture", "weights", "machine", "calibration", "scenario"};
+
+/* Whether the file on a shelf says that it is of the shelf's kind. Finding that line takes no parser. */
+static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)
 {
     char path[1024];
     size_t size;
-    int length = snprintf(path, sizeof path, "%s/model/zoo/%s.yaml", library->root, stem);
-    char *text = length > 0 && (size_t)length < sizeof path ? k25_file_read(path, 1 << 20, &size, NULL) : NULL;
+    int length = snprintf(path, sizeof path, "%s/%s/%s.yaml", library->root, folders[shelf], stem);
+    char *text = length > 0 && (size_t)length < sizeof path ? k25_file_read(path, 1 << 22, &size, NULL) : NULL;
     const char *kind = text == NULL ? NULL : strncmp(text, "k25sim:", 7) == 0 ? text : strstr(text, "\nk25sim:");
-    bool weights = false;
+    bool same = false;
     if (kind != NULL) {
         kind = strchr(kind, ':') + 1;
         kind += strspn(kind, " ");
-        weights = strncmp(kind, "weights", 7) == 0;
+        size_t width = strcspn(kind, " \r\n#");
+        same = width == strlen(kinds[shelf]) && strncmp(kind, kinds[shelf], width) == 0;
     }
     free(text);
-    return weights;
-}
-
-static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)
-{
-    if (shelf == K25_SHELF_ARCHITECTURE)
-        return !is_weights(library, stem);
-    return shelf != K25_SHELF_WEIGHTS || is_weights(library, stem);
+    return same;
 }
 
 static int by_name(const void *a, const void *b)
@@ -97,8 +93,8 @@ void k25_library_free(char **names)
     free(names);
 }
 
-/* "unknown machine 'x', did you mean 'y'?" */
-static bool not_found(const struct k25_library *library, enum k25_shelf shelf, const char *stem, const char *from,
+/* "unknown machine 'x', did you mean 'y'?; ..." */
+static bool not_found(const struct k25_library *library, enum k25_shelf shelf, const char *stem,
                       struct k25_error *error)
 {
     char hint[160];
@@ -107,8 +103,9 @@ static bool not_found(const struct k25_library *library, enum k25_shelf shelf, c
     const char *const none[] = {NULL};
     k25_did_you_mean(stem, names != NULL ? (const char *const *)names : none, hint, sizeof hint);
     k25_library_free(names);
-    return k25_fail(error, K25_BAD_INPUT, "%s%sunknown %s '%s'%s; `k25sim list` shows what there is", from,
-                    from[0] != '\0' ? ": " : "", k25_shelf_names[shelf], stem, hint);
+    return k25_fail(error, K25_BAD_INPUT, "unknown %s '%s'%s; `k25sim list %s%s` shows what there is",
+                    k25_shelf_names[shelf], stem, hint, k25_shelf_names[shelf],
+                    shelf == K25_SHELF_WEIGHTS ? "" : "s");
 }
 
 bool k25_library_find(const struct k25_library *library, enum k25_shelf shelf, const char *name,
@@ -122,7 +119,11 @@ bool k25_library_find(const struct k25_library *library, enum k25_shelf shelf, c
     if (!fits(length, sizeof stem, error) ||
         !fits(snprintf(path, size, "%s/%s/%s.yaml", library->root, folders[shelf], stem), size, error))
         return false;
-    return (k25_file_exists(path) && on_shelf(library, shelf, stem)) || not_found(library, shelf, stem, from, error);
+    /* A file of another kind, or a damaged one, is found: reading it says more than "unknown". */
+    bool there = k25_file_exists(path);
+    if (there && shelf == K25_SHELF_WEIGHTS)
+        there = on_shelf(library, shelf, stem);
+    return there || not_found(library, shelf, stem, error);
 }
 
 bool k25_library_params(const struct k25_library *library, char *path, size_t size)

@@ -18,11 +18,13 @@ static const struct k25_field load_fields[] = {
     {.key = NULL},
 };
 
+enum { NAME_SIZE = sizeof((struct k25_scenario *)0)->architecture_name };
+
 /* What a scenario file says, before its references are resolved. */
 struct file_record {
     const struct k25_yaml_node *plan, *assumptions;
     char name[64], title[256];
-    char architecture[128], weights[128], machine[128], calibration[128];
+    char architecture[NAME_SIZE], weights[NAME_SIZE], machine[NAME_SIZE], calibration[NAME_SIZE];
     struct k25_load load;
 };
 
@@ -179,6 +181,18 @@ static bool load_assumptions(const struct k25_yaml_node *node, const char *file,
     return true;
 }
 
+/* The path of a reference. Where it was written decides what a relative path is relative to, and where an error points. */
+static bool resolve(const struct k25_library *library, enum k25_shelf shelf, const char *name,
+                    const struct k25_scenario *s, char *path, size_t size, struct k25_error *error)
+{
+    const char *key = k25_shelf_names[shelf];
+    const struct k25_input *input = k25_inputs_find(&s->inputs, key);
+    const char *from = input != NULL && input->origin == K25_FROM_OVERRIDE ? "" : s->file;
+    struct k25_error found;
+    return k25_library_find(library, shelf, name, s->architecture.name, from, path, size, &found) ||
+           k25_inputs_fail(&s->inputs, key, error, "%s", found.message);
+}
+
 /* The references, in the order in which they need one another. */
 static bool load_references(const struct k25_library *library, struct overrides *overrides,
                             struct k25_scenario *s, struct k25_error *error)
@@ -186,45 +200,51 @@ static bool load_references(const struct k25_library *library, struct overrides 
     char path[1024];
     struct k25_inputs *inputs = &s->inputs;
     struct k25_link_defaults links;
-    const char *file = s->file;
     if (!k25_library_params(library, path, sizeof path) || !k25_priors_load(path, &s->priors, inputs, error))
         return false;
-    if (!k25_library_find(library, K25_SHELF_ARCHITECTURE, s->architecture_name, "", file, path, sizeof path, error) ||
+    if (!resolve(library, K25_SHELF_ARCHITECTURE, s->architecture_name, s, path, sizeof path, error) ||
         !k25_architecture_load(path, &s->architecture, inputs, error) ||
         !apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error) ||
         !k25_architecture_check(&s->architecture, inputs, error))
         return false;
-    if (!k25_library_find(library, K25_SHELF_WEIGHTS, s->weights_name, s->architecture.name, file, path, sizeof path,
-                          error) ||
+    if (!resolve(library, K25_SHELF_WEIGHTS, s->weights_name, s, path, sizeof path, error) ||
         !k25_weights_load(path, &s->weights, inputs, error) ||
         !apply(overrides, "weights", k25_weights_fields, &s->weights, inputs, error) ||
         !k25_weights_check(&s->weights, inputs, error))
         return false;
     if (!k25_library_links(library, path, sizeof path) || !k25_link_defaults_load(path, &links, NULL, error) ||
-        !k25_library_find(library, K25_SHELF_MACHINE, s->machine_name, "", file, path, sizeof path, error) ||
+        !resolve(library, K25_SHELF_MACHINE, s->machine_name, s, path, sizeof path, error) ||
         !k25_machine_load(path, &links, &s->machine, inputs, error) ||
         !apply_machine(overrides, &links, &s->machine, inputs, error))
         return false;
     s->calibrated = strcmp(s->calibration_name, "none") != 0;
-    if (s->calibrated &&
-        (!k25_library_find(library, K25_SHELF_CALIBRATION, s->calibration_name, "", file, path, sizeof path, error) ||
-         !k25_calibration_load(path, &s->calibration, inputs, error)))
+    if (s->calibrated && (!resolve(library, K25_SHELF_CALIBRATION, s->calibration_name, s, path, sizeof path, error) ||
+                          !k25_calibration_load(path, &s->calibration, inputs, error)))
         return false;
     k25_params_resolve(&s->priors, s->calibrated ? &s->calibration : NULL, &s->params);
     return apply_parameters(overrides, &s->params, inputs, error);
 }
 
-static void take_names(const struct file_record *record, struct overrides *overrides, struct k25_scenario *s)
+/* A reference as an override exchanges it, else as the file has it. */
+static bool take_name(const char *key, const char *written, struct overrides *overrides, struct k25_scenario *s,
+                      char *name, struct k25_error *error)
+{
+    const char *given = overridden(overrides, key, NULL);
+    snprintf(name, NAME_SIZE, "%s", given != NULL ? given : written);
+    struct k25_input input = {(char *)key, name, "", K25_FROM_OVERRIDE, "--set", 0, 0};
+    return given == NULL || k25_inputs_record(&s->inputs, input, error);
+}
+
+static bool take_names(const struct file_record *record, struct overrides *overrides, struct k25_scenario *s,
+                       struct k25_error *error)
 {
     snprintf(s->name, sizeof s->name, "%s", record->name);
     snprintf(s->title, sizeof s->title, "%s", record->title);
-    snprintf(s->architecture_name, sizeof s->architecture_name, "%s",
-             overridden(overrides, "architecture", record->architecture));
-    snprintf(s->weights_name, sizeof s->weights_name, "%s", overridden(overrides, "weights", record->weights));
-    snprintf(s->machine_name, sizeof s->machine_name, "%s", overridden(overrides, "machine", record->machine));
-    snprintf(s->calibration_name, sizeof s->calibration_name, "%s",
-             overridden(overrides, "calibration", record->calibration));
     s->load = record->load;
+    return take_name("architecture", record->architecture, overrides, s, s->architecture_name, error) &&
+           take_name("weights", record->weights, overrides, s, s->weights_name, error) &&
+           take_name("machine", record->machine, overrides, s, s->machine_name, error) &&
+           take_name("calibration", record->calibration, overrides, s, s->calibration_name, error);
 }
 
 static bool load(const struct k25_library *library, const char *name, struct overrides *overrides,
@@ -243,8 +263,8 @@ static bool load(const struct k25_library *library, const char *name, struct ove
     k25_yaml_free(yaml);
     if (!ok)
         return false;
-    take_names(&record, overrides, s);
-    return apply(overrides, "load", load_fields, &s->load, &s->inputs, error) &&
+    return take_names(&record, overrides, s, error) &&
+           apply(overrides, "load", load_fields, &s->load, &s->inputs, error) &&
            apply(overrides, "plan", k25_plan_fields, &s->plan, &s->inputs, error) &&
            load_references(library, overrides, s, error) && all_used(overrides, error);
 }

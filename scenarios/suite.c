@@ -19,9 +19,11 @@ struct row {
     bool failed;
 };
 
+/* A column that the file does not have is empty in every row. */
 static const char *cell(const struct row *row, const char *column)
 {
-    return k25_csv_cell(row->csv, row->index, k25_csv_column(row->csv, column));
+    int index = k25_csv_column(row->csv, column);
+    return index < 0 ? "" : k25_csv_cell(row->csv, row->index, index);
 }
 
 static void skip(struct row *row, const char *format, ...) __attribute__((format(printf, 2, 3)));

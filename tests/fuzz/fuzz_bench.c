@@ -1,4 +1,5 @@
-/* Any bytes at all into the reader of load tests: runs with completed requests, or an error that says something. */
+/* Any bytes at all into the reader of load tests: runs with completed requests, or an error that says something.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Any bytes at all into the reader of calibration sets: a set that prints to a file of the same set, or an error that
- * names the file. The reader takes a path, so the bytes go through a file in memory. */
+/* Any bytes at all into the reader of calibration sets: a set that prints to a file of the same set, or an error
+ * that names the file. The reader takes a path, so the bytes go through a file in memory. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Any bytes at all into the reader of kernel summaries: totals that fit their averages, or an error that says something. */
+/* Any bytes at all into the reader of kernel summaries: totals that fit their averages, or an error that says
+ * something. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Any bytes at all as a scenario, and as an override of a good one: a question that has a finite answer, or an error
- * that says something. The reader takes a path, so the bytes go through a file in memory. */
+/* Any bytes at all as a scenario, and as an override of a good one: a question that has a finite answer, or an
+ * error that says something. The reader takes a path, so the bytes go through a file in memory. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* What the tests of the evidence readers share: cmocka, messages compared word by word, the folder of real files. */
+/* What the tests of the evidence readers share: cmocka, messages compared word by word, the folder of real files.
+ */
 #ifndef K25_TESTS_EVIDENCE_CHECK_H
 #define K25_TESTS_EVIDENCE_CHECK_H
 

@@ -2,7 +2,8 @@
 #include "calib/bench.h"
 #include "evidence_check.h"
 
-static struct k25_bench *parse(const char *text, const struct k25_evidence_options *options, struct k25_error *error)
+static struct k25_bench *parse(const char *text, const struct k25_evidence_options *options,
+                               struct k25_error *error)
 {
     *error = (struct k25_error){0};
     return k25_bench_parse(text, strlen(text), "t.json", options, error);
@@ -74,7 +75,8 @@ static void several_runs(void **state)
 {
     (void)state;
     struct k25_bench *bench = read_good(
-        "\xef\xbb\xbf{\"backend\": \"sglang\", \"request_rate\": Infinity, \"max_concurrency\": 8, \"completed\": 2, "
+        "\xef\xbb\xbf{\"backend\": \"sglang\", \"request_rate\": Infinity, \"max_concurrency\": 8, \"completed\": "
+        "2, "
         "\"duration\": 1.5, \"concurrency\": 7.5, \"accept_length\": 1.9, \"mean_e2e_latency_ms\": 900.5, "
         "\"p95_itl_ms\": 12.5, \"server_info\": {\"a\": [1]}}\n\n"
         "{\"completed\": 3,\n \"duration\": 2}\n  {\"completed\": 4}\n");
@@ -109,7 +111,8 @@ static void seconds(void **state)
 static void zero_is_no_time(void **state)
 {
     (void)state;
-    struct k25_bench *bench = read_good("{\"completed\": 1, \"mean_tpot_ms\": 0.0, \"std_tpot_ms\": 0.0, \"mean_ttft_ms\": 3}");
+    struct k25_bench *bench =
+        read_good("{\"completed\": 1, \"mean_tpot_ms\": 0.0, \"std_tpot_ms\": 0.0, \"mean_ttft_ms\": 3}");
     assert_true(isnan(bench->run[0].tpot.mean));
     assert_near(bench->run[0].tpot.std, 0);
     k25_bench_free(bench);
@@ -121,28 +124,28 @@ static void zero_is_no_time(void **state)
 static void printed_block(void **state)
 {
     (void)state;
-    struct k25_bench *bench = read_good(
-        "INFO: starting\n" TITLE
-        "Backend:                                 sglang    \n"
-        "Traffic request rate:                    inf       \n"
-        "Max request concurrency:                 not set   \n"
-        "Successful requests:                     32        \n"
-        "Benchmark duration (s):                  62.23     \n"
-        "Total input tokens:                      256000    \n"
-        "Total generated tokens:                  32768     \n"
-        "Total generated tokens (retokenized):    32760     \n"
-        "Output token throughput (tok/s):         526.57    \n"
-        "Peak output token throughput (tok/s):    800.00    \n"
-        "Total Token throughput (tok/s):          4640.43   \n"
-        "---------------Time to First Token----------------\n"
-        "Mean TTFT (ms):                          13395.44  \xc2\xb7\n"
-        "Mean TPOT (ms):                          35.39     \n"
-        "P99 ITL (ms):                            578.32    \n"
-        "Acceptance rate (%):                     21.33     \n"
-        "Acceptance length:                       1.64      \n"
-        "Per-position acceptance (%):\n"
-        "  Position 0:                            36.59     \n" END "tail\n"
-        "(w pid=1) " TITLE "(w pid=1) Successful requests:     7\n(v pid=2) Successful requests:     9\n(w pid=1) " END);
+    struct k25_bench *bench =
+        read_good("INFO: starting\n" TITLE "Backend:                                 sglang    \n"
+                  "Traffic request rate:                    inf       \n"
+                  "Max request concurrency:                 not set   \n"
+                  "Successful requests:                     32        \n"
+                  "Benchmark duration (s):                  62.23     \n"
+                  "Total input tokens:                      256000    \n"
+                  "Total generated tokens:                  32768     \n"
+                  "Total generated tokens (retokenized):    32760     \n"
+                  "Output token throughput (tok/s):         526.57    \n"
+                  "Peak output token throughput (tok/s):    800.00    \n"
+                  "Total Token throughput (tok/s):          4640.43   \n"
+                  "---------------Time to First Token----------------\n"
+                  "Mean TTFT (ms):                          13395.44  \xc2\xb7\n"
+                  "Mean TPOT (ms):                          35.39     \n"
+                  "P99 ITL (ms):                            578.32    \n"
+                  "Acceptance rate (%):                     21.33     \n"
+                  "Acceptance length:                       1.64      \n"
+                  "Per-position acceptance (%):\n"
+                  "  Position 0:                            36.59     \n" END "tail\n"
+                  "(w pid=1) " TITLE
+                  "(w pid=1) Successful requests:     7\n(v pid=2) Successful requests:     9\n(w pid=1) " END);
     assert_int_equal(bench->runs, 2);
     const struct k25_bench_run *run = &bench->run[0];
     assert_int_equal(run->format, K25_BENCH_CONSOLE);
@@ -167,21 +170,26 @@ static void refuses(void **state)
     (void)state;
     refuse("", "t.json: the file is empty, expected the result of a benchmark");
     refuse("hello\n", "t.json: no benchmark result, expected the JSON or the printed block of vllm bench serve or "
-                       "SGLang's bench_serving");
-    refuse("[]", "t.json: no benchmark result, expected the JSON or the printed block of vllm bench serve or SGLang's "
-                 "bench_serving");
-    refuse("{\"traceEvents\": []}", "t.json:1:1: no benchmark result: no 'completed', expected the result of vllm bench "
-                                    "serve or SGLang's bench_serving");
+                      "SGLang's bench_serving");
+    refuse("[]",
+           "t.json: no benchmark result, expected the JSON or the printed block of vllm bench serve or SGLang's "
+           "bench_serving");
+    refuse("{\"traceEvents\": []}",
+           "t.json:1:1: no benchmark result: no 'completed', expected the result of vllm bench "
+           "serve or SGLang's bench_serving");
     refuse("{\"completed\": 0, \"mean_tpot_ms\": 25.0}", "t.json:1:1: 0 completed requests: not a data point");
     refuse("{\"completed\": 5, \"duration\": 0}", "t.json:1:1: a duration of 0 s, expected more than 0");
     refuse("{\"completed\": 5}\n{\"completed\": 5, \"dura", "t.json:2:18: a string that never closes");
     refuse("{\"completed\": 5}\n{\"completed\": 5, ", "t.json:2:18: the text ends here: cut");
-    refuse("{\"completed\": 5, \"mean_tpot_ms\": \"fast\"}", "t.json:1:34: expected a number that is not negative");
+    refuse("{\"completed\": 5, \"mean_tpot_ms\": \"fast\"}",
+           "t.json:1:34: expected a number that is not negative");
     refuse("{\"completed\": 5, \"mean_tpot_ms\": -1}", "t.json:1:34: expected a number that is not negative");
     refuse("{\"completed\": 5, \"mean_tpot_ms\": }", "t.json:1:34: expected a value");
     refuse("{\"completed\": 5} rest", "t.json:1:18: expected '{'");
-    refuse(TITLE "Successful requests:     7\n", "t.json:1:1: the block that starts here never ends: the text was cut");
-    refuse(TITLE "Successful requests:     7\n" TITLE END, "t.json:3:1: a new block starts before the one at line 1 ends");
+    refuse(TITLE "Successful requests:     7\n",
+           "t.json:1:1: the block that starts here never ends: the text was cut");
+    refuse(TITLE "Successful requests:     7\n" TITLE END,
+           "t.json:3:1: a new block starts before the one at line 1 ends");
     refuse(TITLE "Successful requests:     x\n" END, "t.json:2:26: 'x' is not a number");
     refuse(TITLE "Successful requests:     0\n" END, "t.json:1:1: 0 completed requests: not a data point");
 }
@@ -190,8 +198,9 @@ static void keeps_what_was_good(void **state)
 {
     (void)state;
     struct k25_error error;
-    struct k25_bench *bench = parse("{\"completed\": 1}\n{\"completed\": 0}\n{\"completed\" 3}\n{\"completed\": 4}\n{\"comp",
-                                    &lenient, &error);
+    struct k25_bench *bench =
+        parse("{\"completed\": 1}\n{\"completed\": 0}\n{\"completed\" 3}\n{\"completed\": 4}\n{\"comp", &lenient,
+              &error);
     assert_non_null(bench);
     assert_int_equal(bench->runs, 2);
     assert_near(bench->run[1].completed, 4);
@@ -250,9 +259,14 @@ static void real_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vllm),          cmocka_unit_test(several_runs), cmocka_unit_test(seconds),
-        cmocka_unit_test(zero_is_no_time), cmocka_unit_test(printed_block), cmocka_unit_test(refuses),
-        cmocka_unit_test(keeps_what_was_good), cmocka_unit_test(real_files),
+        cmocka_unit_test(vllm),
+        cmocka_unit_test(several_runs),
+        cmocka_unit_test(seconds),
+        cmocka_unit_test(zero_is_no_time),
+        cmocka_unit_test(printed_block),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(keeps_what_was_good),
+        cmocka_unit_test(real_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,11 +163,14 @@ static void odd_names_survive_printing(void **state)
 static void mistakes_have_a_position(void **state)
 {
     (void)state;
-    static const struct { const char *from, *to, *message; } cases[] = {
+    static const struct { const char *from, *to, *message;
+    } cases[] = {
         {"nccl.hop: {", "nccl.hops: {", "set.yaml:13:3: unknown parameter 'nccl.hops', did you mean 'nccl.hop'?"},
         {"unit: us", "unit: ns", "set.yaml:13:13: nccl.hop: unit 'ns', expected 'us'"},
-        {"value: 1.25, log_sd", "value: 1.25, unit: us, log_sd", "set.yaml:14:15: routing.cv: unit 'us', expected ''"},
-        {"value: 2.5", "value: 0", "set.yaml:13:21: nccl.hop.value: 0 is out of range, expected 1e-12 to 1000000000000"},
+        {"value: 1.25, log_sd", "value: 1.25, unit: us, log_sd",
+         "set.yaml:14:15: routing.cv: unit 'us', expected ''"},
+        {"value: 2.5", "value: 0",
+         "set.yaml:13:21: nccl.hop.value: 0 is out of range, expected 1e-12 to 1000000000000"},
         {"value: 2.5", "value: fast", "set.yaml:13:21: nccl.hop.value: 'fast' is not a number"},
         {"log_sd: 0.1", "log_sd: -1", "set.yaml:13:44: nccl.hop.log_sd: -1 is out of range, expected 0 to 10"},
         {"noise: 0.021", "noise: 2", "set.yaml:8:10: data.noise: 2 is out of range, expected 0 to 1"},
@@ -178,9 +181,11 @@ static void mistakes_have_a_position(void **state)
         {"[0.01, -0.005]", "[0.01, much]", "set.yaml:18:14: covariance: expected a number"},
         {"    - [-0.005, 0.04]\n", "",
          "set.yaml:16:3: covariance: expected 'order', a list of parameters, and 'rows', as many lists"},
-        {"order:", "ordre:", "set.yaml:16:3: covariance: expected 'order', a list of parameters, and 'rows', as many "
+        {"order:", "ordre:",
+         "set.yaml:16:3: covariance: expected 'order', a list of parameters, and 'rows', as many "
          "lists"},
-        {"calibration", "calibrations", "set.yaml:1:9: k25sim: the file is of kind 'calibrations', expected "
+        {"calibration", "calibrations",
+         "set.yaml:1:9: k25sim: the file is of kind 'calibrations', expected "
          "'calibration'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -196,8 +201,8 @@ static void mistakes_have_a_position(void **state)
     }
 }
 
-/* A matrix that is no covariance would make intervals of nonsense: a parameter twice, a negative variance, rows that
- * disagree with columns. */
+/* A matrix that is no covariance would make intervals of nonsense: a parameter twice, a negative variance, rows
+ * that disagree with columns. */
 static void a_covariance_must_be_one(void **state)
 {
     (void)state;

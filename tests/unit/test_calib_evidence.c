@@ -23,8 +23,9 @@ static void fronts(void **state)
     assert_int_equal(front("long front ", "long"), -1);
     assert_int_equal(front("a ", "a"), -1);
     struct k25_arena arena = {0};
-    assert_string_equal(k25_front_tag(&arena, k25_span_of("\x1b[1;36m(Core pid=1)\x1b[0;0m  INFO 11-05 13:22:49 ")),
-                        "(Core pid=1) INFO");
+    assert_string_equal(
+        k25_front_tag(&arena, k25_span_of("\x1b[1;36m(Core pid=1)\x1b[0;0m  INFO 11-05 13:22:49 ")),
+        "(Core pid=1) INFO");
     assert_string_equal(k25_front_tag(&arena, k25_span_of("")), "");
     k25_arena_free(&arena);
 }
@@ -35,8 +36,8 @@ static void units(void **state)
     static const struct {
         const char *text;
         double ns;
-    } good[] = {{"1.389s", 1.389e9}, {"12.5 ms", 12.5e6}, {"845 ns", 845}, {"3.1us", 3100}, {"0.000us", 0},
-                {"56 \xce\xbcs", 56e3}, {"56 \xc2\xb5s", 56e3}, {"-4.5us", -4500}};
+    } good[] = {{"1.389s", 1.389e9}, {"12.5 ms", 12.5e6},    {"845 ns", 845},        {"3.1us", 3100},
+                {"0.000us", 0},      {"56 \xce\xbcs", 56e3}, {"56 \xc2\xb5s", 56e3}, {"-4.5us", -4500}};
     static const char *const bad[] = {"1.5", "us", "1.5 m", "1.2.3us", "1e5", "", "inf us"};
     double ns;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -53,7 +54,8 @@ static void units(void **state)
 static void lines(void **state)
 {
     (void)state;
-    const char text[] = "\xef\xbb\xbf" "a\r\n\nb\rc\n";
+    const char text[] = "\xef\xbb\xbf"
+                        "a\r\n\nb\rc\n";
     struct k25_evidence evidence = {.file = "t", .text = text, .size = sizeof text - 1};
     struct k25_span line;
     static const char *const expected[] = {"a", "", "b", "c"};
@@ -81,12 +83,15 @@ static void look_alikes(void **state)
         {"<!DOCTYPE html>", 15, "t: an HTML page, not the file itself, expected x"},
         {"SQLite format 3\0", 16, "t: an SQLite database, expected x"},
         {"\0QDSTRM\0", 8, "t: an nsys stream that was never finalised (qdstrm), expected x"},
-        {"\xff\xfe" "a\0", 4, "t: text in UTF-16, save it as UTF-8, expected x"},
+        {"\xff\xfe"
+         "a\0",
+         4, "t: text in UTF-16, save it as UTF-8, expected x"},
         {"abc\0def", 7, "t: a binary file, expected x"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_error error = {0};
-        struct k25_evidence evidence = {.file = "t", .text = cases[i].text, .size = cases[i].size, .error = &error};
+        struct k25_evidence evidence = {
+            .file = "t", .text = cases[i].text, .size = cases[i].size, .error = &error};
         assert_false(k25_evidence_open(&evidence, "x"));
         assert_bad_input(error, cases[i].message);
     }
@@ -111,7 +116,8 @@ static void faults(void **state)
 static void walks_json(void **state)
 {
     (void)state;
-    const char text[] = " {\"a\": [1, {\"b\": \"x\\\"]\"}, []], \"c\" : -Infinity,\n\"d\":\"\\u00e9\", \"e\": {} } x";
+    const char text[] =
+        " {\"a\": [1, {\"b\": \"x\\\"]\"}, []], \"c\" : -Infinity,\n\"d\":\"\\u00e9\", \"e\": {} } x";
     struct k25_json json = {text, sizeof text - 1, 0, NULL};
     struct k25_span key;
     struct k25_json_value value;
@@ -137,9 +143,9 @@ static void stops_at_damage(void **state)
         const char *text, *fault;
         size_t at;
     } cases[] = {
-        {"[1, 2", "the text ends here: cut", 5},     {"[1 2]", "expected ',' or the closing bracket", 3},
-        {"[\"ab", "a string that never closes", 1},  {"[1, ]", "expected a value", 4},
-        {"[[[[", "the text ends here: cut", 4},      {"{", "expected '['", 0},
+        {"[1, 2", "the text ends here: cut", 5},    {"[1 2]", "expected ',' or the closing bracket", 3},
+        {"[\"ab", "a string that never closes", 1}, {"[1, ]", "expected a value", 4},
+        {"[[[[", "the text ends here: cut", 4},     {"{", "expected '['", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_json json = {cases[i].text, strlen(cases[i].text), 0, NULL};
@@ -170,8 +176,8 @@ static void skips_deep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fronts),      cmocka_unit_test(units),      cmocka_unit_test(lines),
-        cmocka_unit_test(look_alikes), cmocka_unit_test(faults),     cmocka_unit_test(walks_json),
+        cmocka_unit_test(fronts),          cmocka_unit_test(units),      cmocka_unit_test(lines),
+        cmocka_unit_test(look_alikes),     cmocka_unit_test(faults),     cmocka_unit_test(walks_json),
         cmocka_unit_test(stops_at_damage), cmocka_unit_test(skips_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,8 +42,8 @@ static void observe(double a, double b, double noise, uint64_t *seed)
 {
     for (int i = 0; i < ROWS; i++) {
         at[i] = i * i / 4.0;
-        rows[i] = (struct k25_observation){line, &at[i], (a + b * at[i]) * exp(noise > 0 ? noise * normal(seed) : 0),
-                                           noise > 0 ? noise : 0.01};
+        rows[i] = (struct k25_observation){
+            line, &at[i], (a + b * at[i]) * exp(noise > 0 ? noise * normal(seed) : 0), noise > 0 ? noise : 0.01};
     }
 }
 
@@ -174,7 +174,8 @@ static void one_outlier_does_little_harm(void **state)
     k25_fit_free(&fit);
     rows[6].measured *= 2; /* 35 sigma */
     solve(&priors, ROWS, NULL, &fit);
-    /* Least squares would move by about 35 sigma / sqrt(12) = 10 %; Huber's pull is 2.5 sigma / sqrt(12) = 1.4 %. */
+    /* Least squares would move by about 35 sigma / sqrt(12) = 10 %; Huber's pull is 2.5 sigma / sqrt(12) =
+     * 1.4 %. */
     assert_close(fit.params.value[K25_NCCL_BASE], a, 0.03);
     assert_close(fit.params.value[K25_NCCL_HOP], b, 0.03);
     k25_fit_free(&fit);
@@ -237,8 +238,9 @@ static struct k25_observation steps[STEPS];
 
 static void measure_steps(const struct k25_params *truth)
 {
-    static const struct { int batch; double context; } set[STEPS] = {
-        {1, 500}, {2, 500}, {4, 500}, {8, 500}, {16, 500}, {32, 500}, {64, 500}, {1, 64000}, {4, 32000}, {16, 16000}};
+    static const struct { int batch; double context;
+    } set[STEPS] = {{1, 500},  {2, 500},  {4, 500},   {8, 500},   {16, 500},
+                    {32, 500}, {64, 500}, {1, 64000}, {4, 32000}, {16, 16000}};
     kimi_box(&box);
     for (int i = 0; i < STEPS; i++) {
         box.plan.batch = set[i].batch;

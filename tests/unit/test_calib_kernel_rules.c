@@ -1,4 +1,5 @@
-/* Kernel classes: the names that catch naive rules, a user's file in front, every fault, and all the names we have. */
+/* Kernel classes: the names that catch naive rules, a user's file in front, every fault, and all the names we
+ * have. */
 #include "base/csv.h"
 #include "calib/kernel_rules.h"
 #include "evidence_check.h"
@@ -34,9 +35,11 @@ static void collisions(void **state)
     static const struct {
         const char *name, *class;
     } cases[] = {
-        {"void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int> > >(x)", "attention"},
+        {"void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int> > >(x)",
+         "attention"},
         {"void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernel<int> >(x)", "mla"},
-        {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<GroupProblemShape<int> > >(x)", "moe_gemm"},
+        {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<GroupProblemShape<int> > >(x)",
+         "moe_gemm"},
         {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int> >(x)", "dense_gemm"},
         {"void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16>(int)", "kv_write"},
         {"void vllm::concat_and_cache_mla_kernel<__nv_bfloat16>(int)", "kv_write"},
@@ -64,13 +67,17 @@ static void collisions(void **state)
         {"void fbgemm_gpu::permute_2D_data_kernel<false>(int)", "other"},
         {"void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024>(float*)", "sampling"},
         {"void flashinfer::sampling::RadixTopKMaskLogitsKernel_MultiCTA<1>(int)", "sampling"},
-        {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, int> >(x)",
+        {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, int> "
+         ">(x)",
          "sampling"},
-        {"void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float, at::native::func_wrapper_t<int> > >(x)",
+        {"void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float, at::native::func_wrapper_t<int> > "
+         ">(x)",
          "reduce"},
         {"void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(int)::x>(int)", "copy"},
-        {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)", "elementwise"},
-        {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<UnaryOpFunctor<long>, at::native::Copy<long, "
+        {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)",
+         "elementwise"},
+        {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<UnaryOpFunctor<long>, "
+         "at::native::Copy<long, "
          "long> >(int)",
          "copy"},
         {"void vllm::topKPerRowDecode<1024>(float const*)", "sparse_index"},
@@ -139,10 +146,12 @@ static void classes(void **state)
     (void)state;
     assert_int_equal(k25_kernel_rules_find(house, "other"), 0);
     assert_int_equal(k25_kernel_rules_find(house, "nothing"), -1);
-    static const char *const waits[] = {"allreduce", "allgather", "reducescatter", "alltoall", "p2p", "comm_other"};
+    static const char *const waits[] = {"allreduce", "allgather", "reducescatter",
+                                        "alltoall",  "p2p",       "comm_other"};
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
         assert_true(k25_kernel_rules_describe(house, k25_kernel_rules_find(house, waits[i]))->collective);
-    const struct k25_kernel_class *gemm = k25_kernel_rules_describe(house, k25_kernel_rules_find(house, "moe_gemm"));
+    const struct k25_kernel_class *gemm =
+        k25_kernel_rules_describe(house, k25_kernel_rules_find(house, "moe_gemm"));
     assert_string_equal(gemm->group, "MoE_GEMM");
     assert_false(gemm->collective);
     const char *file;
@@ -168,15 +177,15 @@ static void patterns(void **state)
 {
     (void)state;
     struct k25_error error;
-    struct k25_kernel_rules *rules = parse(
-        START "classes:\n  first: {}\n  second: {collective: true}\nrules:\n"
-              "  - {class: first, base: \"XA & !b\"}\n"
-              "  - {class: second, name: [\"^xa & <b\"], regex: [\"^q[0-9]+_ar$\", \"Z{3}\"]}\n",
-        NULL, &error);
+    struct k25_kernel_rules *rules =
+        parse(START "classes:\n  first: {}\n  second: {collective: true}\nrules:\n"
+                    "  - {class: first, base: \"XA & !b\"}\n"
+                    "  - {class: second, name: [\"^xa & <b\"], regex: [\"^q[0-9]+_ar$\", \"Z{3}\"]}\n",
+              NULL, &error);
     if (rules == NULL)
         fail_msg("%s", error.message);
     assert_int_equal(k25_kernel_rules_classes(rules), 3);
-    assert_string_equal(class_of(rules, "yxa<b>"), "first");   /* the base name ends before the b */
+    assert_string_equal(class_of(rules, "yxa<b>"), "first"); /* the base name ends before the b */
     assert_string_equal(class_of(rules, "xab<b>"), "second");
     assert_string_equal(class_of(rules, "yxab<b>"), "other");
     assert_string_equal(class_of(rules, "Q12_AR"), "second");
@@ -194,14 +203,17 @@ static void file_in_front(void **state)
     struct k25_error error;
     const char *file;
     int line;
-    struct k25_kernel_rules *rules = parse(MAIN, START "classes:\n  mine: {group: M}\nrules:\n  - {class: mine, base: my_norm}\n"
-                                                       "  - {class: other, base: \"not_a_norm\"}\n",
-                                           &error);
+    struct k25_kernel_rules *rules =
+        parse(MAIN,
+              START "classes:\n  mine: {group: M}\nrules:\n  - {class: mine, base: my_norm}\n"
+                    "  - {class: other, base: \"not_a_norm\"}\n",
+              &error);
     if (rules == NULL)
         fail_msg("%s", error.message);
     assert_string_equal(class_of(rules, "a_norm"), "norm");
     assert_string_equal(class_of(rules, "my_norm"), "mine");
-    assert_int_equal(k25_kernel_rules_explain(rules, "my_norm", &file, &line), k25_kernel_rules_find(rules, "mine"));
+    assert_int_equal(k25_kernel_rules_explain(rules, "my_norm", &file, &line),
+                     k25_kernel_rules_find(rules, "mine"));
     assert_string_equal(file, "b.yaml");
     assert_int_equal(line, 6);
     assert_int_equal(k25_kernel_rules_explain(rules, "not_a_norm", &file, &line), 0);
@@ -222,25 +234,32 @@ static void refuses(void **state)
         {START "rulez: []\n", NULL, "a.yaml:3:1: unknown key 'rulez', did you mean 'rules'?"},
         {START "rules: {}\n", NULL, "a.yaml:3:8: rules: expected a list of rules"},
         {START "classes: []\nrules: []\n", NULL, "a.yaml:3:10: classes: expected a mapping"},
-        {START "classes: {a: b}\nrules: []\n", NULL, "a.yaml:3:14: class 'a': expected a mapping of group and "
-                                                     "collective"},
+        {START "classes: {a: b}\nrules: []\n", NULL,
+         "a.yaml:3:14: class 'a': expected a mapping of group and "
+         "collective"},
         {START "classes: {a: {group: []}}\nrules: []\n", NULL, "a.yaml:3:22: class 'a': group: expected a name"},
-        {START "classes: {a: {collective: maybe}}\nrules: []\n", NULL, "a.yaml:3:27: class 'a': collective: expected "
-                                                                       "true or false"},
-        {START "classes: {a: {grup: x}}\nrules: []\n", NULL, "a.yaml:3:15: unknown key 'grup', did you mean 'group'?"},
+        {START "classes: {a: {collective: maybe}}\nrules: []\n", NULL,
+         "a.yaml:3:27: class 'a': collective: expected "
+         "true or false"},
+        {START "classes: {a: {grup: x}}\nrules: []\n", NULL,
+         "a.yaml:3:15: unknown key 'grup', did you mean 'group'?"},
         {START "rules: [x]\n", NULL, "a.yaml:3:9: a rule: expected a mapping of class and base, name or regex"},
         {START "rules: [{base: x}]\n", NULL, "a.yaml:3:9: class: expected the name of a class"},
-        {START "rules: [{class: othr, base: x}]\n", NULL, "a.yaml:3:17: unknown class 'othr', did you mean 'other'?"},
-        {START "rules: [{class: other}]\n", NULL, "a.yaml:3:9: a rule without patterns: expected base, name or regex"},
+        {START "rules: [{class: othr, base: x}]\n", NULL,
+         "a.yaml:3:17: unknown class 'othr', did you mean 'other'?"},
+        {START "rules: [{class: other}]\n", NULL,
+         "a.yaml:3:9: a rule without patterns: expected base, name or regex"},
         {START "rules: [{class: other, bse: x}]\n", NULL, "a.yaml:3:24: unknown key 'bse', did you mean 'base'?"},
         {START "rules: [{class: other, base: [[]]}]\n", NULL, "a.yaml:3:31: base: expected patterns in a list"},
         {START "rules: [{class: other, base: \"\"}]\n", NULL, "a.yaml:3:30: base: expected patterns in a list"},
-        {START "rules: [{class: other, base: \"a & ^\"}]\n", NULL, "a.yaml:3:30: 'a & ^': a part of this pattern is "
-                                                                  "empty"},
+        {START "rules: [{class: other, base: \"a & ^\"}]\n", NULL,
+         "a.yaml:3:30: 'a & ^': a part of this pattern is "
+         "empty"},
         {START "rules: [{class: other, base: a & b & c & d & e & f & g & h & i}]\n", NULL,
          "a.yaml:3:30: 'a & b & c & d & e & f & g & h & i': more than 8 parts in one pattern"},
-        {START "rules: [{class: other, regex: \"a(\"}]\n", NULL, "a.yaml:3:31: no regular expression: Unmatched ( or "
-                                                                "\\("},
+        {START "rules: [{class: other, regex: \"a(\"}]\n", NULL,
+         "a.yaml:3:31: no regular expression: Unmatched ( or "
+         "\\("},
         {MAIN, START "classes: {norm: {}}\nrules: []\n", "b.yaml:3:11: class 'norm' is there already"},
         {MAIN, START "rules: [{class: nrm, base: x}]\n", "b.yaml:3:17: unknown class 'nrm', did you mean 'norm'?"},
         {MAIN, "x", NULL},
@@ -294,8 +313,8 @@ static void all_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(collisions), cmocka_unit_test(base_names),    cmocka_unit_test(long_names),
-        cmocka_unit_test(classes),    cmocka_unit_test(patterns),      cmocka_unit_test(file_in_front),
+        cmocka_unit_test(collisions), cmocka_unit_test(base_names), cmocka_unit_test(long_names),
+        cmocka_unit_test(classes),    cmocka_unit_test(patterns),   cmocka_unit_test(file_in_front),
         cmocka_unit_test(refuses),    cmocka_unit_test(all_names),
     };
     return cmocka_run_group_tests(tests, load_house, free_house);

@@ -4,7 +4,8 @@
 
 #define HEAD "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
 
-static struct k25_nsys *parse(const char *text, const struct k25_evidence_options *options, struct k25_error *error)
+static struct k25_nsys *parse(const char *text, const struct k25_evidence_options *options,
+                              struct k25_error *error)
 {
     *error = (struct k25_error){0};
     return k25_nsys_parse(text, strlen(text), "t.csv", options, error);
@@ -43,12 +44,13 @@ static void expect_row(const char *text, const char *name)
 static void csv(void **state)
 {
     (void)state;
-    struct k25_nsys *nsys = read_good("Generating SQLite file p.sqlite from p.nsys-rep\n"
-                                      "Processing [p.sqlite] with [/x/cuda_gpu_kern_sum.py]... \n" HEAD
-                                      "60.0,1234000,2,617000.0,617000.0,600000,634000,17000.5,\"void a<b, \"\"c\"\">(int)\"\n"
-                                      "40.0,800000,1,800000.0,800000.0,800000,800000,0.0,gemm\r\n\n"
-                                      "Processing [p.sqlite] with [/x/cuda_api_sum.py]... \n"
-                                      "Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n50.0,100,1,100.0,cudaFree\n");
+    struct k25_nsys *nsys =
+        read_good("Generating SQLite file p.sqlite from p.nsys-rep\n"
+                  "Processing [p.sqlite] with [/x/cuda_gpu_kern_sum.py]... \n" HEAD
+                  "60.0,1234000,2,617000.0,617000.0,600000,634000,17000.5,\"void a<b, \"\"c\"\">(int)\"\n"
+                  "40.0,800000,1,800000.0,800000.0,800000,800000,0.0,gemm\r\n\n"
+                  "Processing [p.sqlite] with [/x/cuda_api_sum.py]... \n"
+                  "Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n50.0,100,1,100.0,cudaFree\n");
     assert_int_equal(nsys->tables, 1);
     const struct k25_nsys_table *table = &nsys->table[0];
     assert_int_equal(table->rows, 2);
@@ -68,15 +70,19 @@ static void headings_of_versions(void **state)
 {
     (void)state;
     expect_row("Time(%),Total Time (ns),Instances,Average (ns),Minimum (ns),Maximum (ns),Name\n"
-               "60.0,1234000,2,617000.0,1,2,old\n", "old");
+               "60.0,1234000,2,617000.0,1,2,old\n",
+               "old");
     expect_row("Time (%),Total Time (us),Calls,Avg (us),Name\n60.0,1234.0,2,617.0,in_us\n", "in_us");
     expect_row("Total Time (msec),Instances,Avg (msec),Name\n1.234,2,0.617,in_ms\n", "in_ms");
-    expect_row("Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n1.0,500,1,500.0,MEMORY_OPER,[CUDA memcpy]\n"
-               "60.0,1234000,2,617000.0,CUDA_KERNEL,all_in_one\n", "all_in_one");
+    expect_row("Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n1.0,500,1,500.0,MEMORY_OPER,[CUDA "
+               "memcpy]\n"
+               "60.0,1234000,2,617000.0,CUDA_KERNEL,all_in_one\n",
+               "all_in_one");
     expect_row("Name,Total Time (ns),Instances,Avg (ns)\nname_first,1234000,2,617000.0\n", "name_first");
     /* a name with commas that nobody quoted */
-    expect_row("Time (%),Total Time (ns),Instances,Avg (ns),Name\n60.0,1234000,2,617000.0,void a<b, c>(int, int)\n",
-               "void a<b, c>(int, int)");
+    expect_row(
+        "Time (%),Total Time (ns),Instances,Avg (ns),Name\n60.0,1234000,2,617000.0,void a<b, c>(int, int)\n",
+        "void a<b, c>(int, int)");
 }
 
 static void columns_and_box(void **state)
@@ -86,17 +92,16 @@ static void columns_and_box(void **state)
                " --------  ---------------  ---------  ----------  ------\n"
                "     60.0        1,234,000          2   617,000.0  void a<b,  c>(int)  \n\nmore text\n",
                "void a<b,  c>(int)");
-    struct k25_nsys *nsys = read_good(
-        " ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):\n\n"
-        "+----------+-----------------+-----------+----------+--------+\n"
-        "| Time (%) | Total Time (ns) | Instances | Avg (ns) |  Name  |\n"
-        "+----------+-----------------+-----------+----------+--------+\n"
-        "|     60.0 |         1234000 |         2 | 617000.0 | a | b\xe2\x80\xa6 |\n"
-        "|     60.0 |         1234000 |         2 | 617000.0 | c      |\n"
-        "+----------+-----------------+-----------+----------+--------+\n"
-        " ** CUDA API Summary (cuda_api_sum):\n\n"
-        "| Time (%) | Total Time (ns) | Instances | Avg (ns) |  Name  |\n"
-        "|     60.0 |         1234000 |         2 | 617000.0 | cudaXY |\n");
+    struct k25_nsys *nsys = read_good(" ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):\n\n"
+                                      "+----------+-----------------+-----------+----------+--------+\n"
+                                      "| Time (%) | Total Time (ns) | Instances | Avg (ns) |  Name  |\n"
+                                      "+----------+-----------------+-----------+----------+--------+\n"
+                                      "|     60.0 |         1234000 |         2 | 617000.0 | a | b\xe2\x80\xa6 |\n"
+                                      "|     60.0 |         1234000 |         2 | 617000.0 | c      |\n"
+                                      "+----------+-----------------+-----------+----------+--------+\n"
+                                      " ** CUDA API Summary (cuda_api_sum):\n\n"
+                                      "| Time (%) | Total Time (ns) | Instances | Avg (ns) |  Name  |\n"
+                                      "|     60.0 |         1234000 |         2 | 617000.0 | cudaXY |\n");
     assert_int_equal(nsys->tables, 1);
     assert_int_equal(nsys->table[0].rows, 2);
     assert_string_equal(nsys->table[0].row[0].name, "a | b\xe2\x80\xa6");
@@ -110,7 +115,8 @@ static void cells_with_units(void **state)
 {
     (void)state;
     expect_row("\xef\xbb\xbfTime,Total Time,Instances,Avg,Name\n0.00%,1.234 ms,2,617.000 \xce\xbcs,gui\n", "gui");
-    expect_row("Time,Total Time,Instances,Avg,Name\n\"0,00%\",\"1,234 ms\",2,\"617,000 \xc2\xb5s\",comma\n", "comma");
+    expect_row("Time,Total Time,Instances,Avg,Name\n\"0,00%\",\"1,234 ms\",2,\"617,000 \xc2\xb5s\",comma\n",
+               "comma");
     expect_row("Time;Total Time;Instances;Avg;Name\n0,00%;1,234 ms;2;617,000 us;semicolon\n", "semicolon");
     expect_row("Time\tTotal Time\tInstances\tAvg\tName\n0%\t1.234.000 ns\t2\t617.000,0 ns\tgerman\n", "german");
     expect_row("Time,Total Time,Instances,Avg,Name\n0.00%,\"1,234,000 ns\",2,\"617,000 ns\",ns\n", "ns");
@@ -119,7 +125,8 @@ static void cells_with_units(void **state)
 static void several_tables(void **state)
 {
     (void)state;
-    struct k25_nsys *nsys = read_good(HEAD "60.0,10,2,5.0,5.0,5,5,0.0,a\n" HEAD "60.0,20,2,10.0,5.0,5,5,0.0,a\n" HEAD);
+    struct k25_nsys *nsys =
+        read_good(HEAD "60.0,10,2,5.0,5.0,5,5,0.0,a\n" HEAD "60.0,20,2,10.0,5.0,5,5,0.0,a\n" HEAD);
     assert_int_equal(nsys->tables, 2);
     assert_near(nsys->table[1].total_ns, 20);
     k25_nsys_free(nsys);
@@ -128,23 +135,26 @@ static void several_tables(void **state)
 static void refuses(void **state)
 {
     (void)state;
-#define NO_SUMMARY "t.csv: no kernel summary among its reports, expected that of 'nsys stats -r cuda_gpu_kern_sum -f csv'"
+#define NO_SUMMARY                                                                                                \
+    "t.csv: no kernel summary among its reports, expected that of 'nsys stats -r cuda_gpu_kern_sum -f csv'"
     refuse("hello\n", NO_SUMMARY);
     refuse("", "t.csv: the file is empty, expected a kernel summary of nsys stats -r cuda_gpu_kern_sum -f csv");
     refuse(HEAD, NO_SUMMARY);
     refuse("Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n50.0,100,1,100.0,cudaFree\n", NO_SUMMARY);
     refuse("Time (%),Total Time (ns),Instances,Avg (ns),Style,Range\n50.0,100,1,100.0,PushPop,step\n", NO_SUMMARY);
     refuse("Time (%),Total Time (ns),Instances,Avg (ns),Operation\n50.0,100,1,100.0,[CUDA memcpy]\n", NO_SUMMARY);
-    refuse("Processing [p.sqlite] with [/x/cuda_gpu_kern_sum.py]... \nSKIPPED: p.sqlite does not contain CUDA kernel "
-           "data.\n",
-           "t.csv:2:1: no kernel data: nsys says 'SKIPPED: p.sqlite does not contain CUDA kernel data.'. Record the "
-           "workers too (nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node)");
+    refuse(
+        "Processing [p.sqlite] with [/x/cuda_gpu_kern_sum.py]... \nSKIPPED: p.sqlite does not contain CUDA kernel "
+        "data.\n",
+        "t.csv:2:1: no kernel data: nsys says 'SKIPPED: p.sqlite does not contain CUDA kernel data.'. Record the "
+        "workers too (nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node)");
     refuse(HEAD "60.0,10,2,5.0,5.0,5,5,0.0,a\n40.0,10,2,5.0\n", "t.csv:3:1: a row of 4 cells, expected 9: cut");
     refuse(HEAD "60.0,x,2,5.0,5.0,5,5,0.0,a\n", "t.csv:2:6: 'x' is not a time");
     refuse(HEAD "60.0,10,2.5,5.0,5.0,5,5,0.0,a\n", "t.csv:2:9: '2.5' is not a number of instances");
     refuse(HEAD "60.0,10,2,5.0,5.0,5,5,-1.0,a\n", "t.csv:2:23: '-1.0' is not a time");
     refuse("Total Time (ns),Instances,Avg (ns),Name\n1.234,2,617000.0,a\n",
-           "t.csv:2:1: the total of 1 ns is not 2 instances of 617000.0 ns: separators of thousands and decimals mixed "
+           "t.csv:2:1: the total of 1 ns is not 2 instances of 617000.0 ns: separators of thousands and decimals "
+           "mixed "
            "up?");
 }
 
@@ -152,8 +162,8 @@ static void keeps_what_was_good(void **state)
 {
     (void)state;
     struct k25_error error;
-    struct k25_nsys *nsys = parse(HEAD "60.0,x,2,5.0,5.0,5,5,0.0,a\n60.0,10,2,5.0,5.0,5,5,0.0,b\n60.0,10,2", &lenient,
-                                  &error);
+    struct k25_nsys *nsys =
+        parse(HEAD "60.0,x,2,5.0,5.0,5,5,0.0,a\n60.0,10,2,5.0,5.0,5,5,0.0,b\n60.0,10,2", &lenient, &error);
     assert_non_null(nsys);
     assert_int_equal(nsys->table[0].rows, 1);
     assert_int_equal(nsys->left_out.count, 2);
@@ -237,9 +247,15 @@ static void real_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(csv),              cmocka_unit_test(headings_of_versions), cmocka_unit_test(columns_and_box),
-        cmocka_unit_test(cells_with_units), cmocka_unit_test(several_tables),       cmocka_unit_test(refuses),
-        cmocka_unit_test(keeps_what_was_good), cmocka_unit_test(refuses_databases), cmocka_unit_test(real_files),
+        cmocka_unit_test(csv),
+        cmocka_unit_test(headings_of_versions),
+        cmocka_unit_test(columns_and_box),
+        cmocka_unit_test(cells_with_units),
+        cmocka_unit_test(several_tables),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(keeps_what_was_good),
+        cmocka_unit_test(refuses_databases),
+        cmocka_unit_test(real_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

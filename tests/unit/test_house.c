@@ -91,8 +91,10 @@ static int check_includes(const char *name, const char *text, int floor)
         if (included(line, file, sizeof file)) {
             int above = floor_of(file);
             if (above < 0)
-                print_message("%s:%d: \"%s\": expected FLOOR/FILE, a floor being one of base, hw, model, calib, scenarios, "
-                              "cli\n", name, number, file);
+                print_message(
+                    "%s:%d: \"%s\": expected FLOOR/FILE, a floor being one of base, hw, model, calib, scenarios, "
+                    "cli\n",
+                    name, number, file);
             else if (above > floor)
                 print_message("%s:%d: \"%s\" lies above %s\n", name, number, file, floors[floor]);
             wrong += above < 0 || above > floor;
@@ -155,11 +157,12 @@ static bool uses(const char *text, const char *at, const char *word, bool any)
 /* A library says nothing by itself and does not end the program: it returns, with a struct k25_error. */
 static int check_silence(const char *name, const char *text, int floor)
 {
-    static const struct { const char *word; bool any; } forbidden[] = {
-        {"printf", false}, {"vprintf", false}, {"puts", false}, {"putchar", false}, {"perror", false}, {"stdout", true},
-        {"stderr", true}, {"exit", false}, {"_exit", false}, {"quick_exit", false}, {"abort", false}, {"assert", false},
-        {"err", false}, {"errx", false}, {"warn", false}, {"warnx", false}, {"getenv", false}, {"setlocale", false},
-        {"system", false}};
+    static const struct { const char *word; bool any;
+    } forbidden[] = {{"printf", false}, {"vprintf", false},    {"puts", false},  {"putchar", false},
+                     {"perror", false}, {"stdout", true},      {"stderr", true}, {"exit", false},
+                     {"_exit", false},  {"quick_exit", false}, {"abort", false}, {"assert", false},
+                     {"err", false},    {"errx", false},       {"warn", false},  {"warnx", false},
+                     {"getenv", false}, {"setlocale", false},  {"system", false}};
     (void)floor;
     char *code = strdup(text);
     int wrong = 0, number = 1;
@@ -246,10 +249,14 @@ static void the_checks_bite(void **state)
 {
     (void)state;
     print_message("the next lines are meant to be found:\n");
-    assert_int_equal(check_includes("hw/a.c", "#include <x.h>\n#include \"hw/b.h\"\n#include \"base/c.h\"\n", 1), 0);
+    assert_int_equal(check_includes("hw/a.c", "#include <x.h>\n#include \"hw/b.h\"\n#include \"base/c.h\"\n", 1),
+                     0);
     assert_int_equal(check_includes("hw/a.c", "\n # include  \"model/b.h\" // no\n#include \"b.h\"\n", 1), 2);
-    assert_int_equal(check_silence("hw/a.c", "/* printf( */ fprintf(f); snprintf(s); \"exit(1)\"; '\"'; puts_x(); x = "
-                                             "'\\''; // abort()\n", 1), 0);
+    assert_int_equal(check_silence("hw/a.c",
+                                   "/* printf( */ fprintf(f); snprintf(s); \"exit(1)\"; '\"'; puts_x(); x = "
+                                   "'\\''; // abort()\n",
+                                   1),
+                     0);
     assert_int_equal(check_silence("hw/a.c", "printf(\"\\\"\");\nfputs(s, stderr);\n exit (1);", 1), 3);
     assert_int_equal(check_state("hw/a.c", "static const int a = 1;\nstatic int f(void);\n", 1), 0);
     assert_int_equal(check_state("hw/a.c", "    static int calls;\n", 1), 1);

@@ -9,8 +9,8 @@ static struct k25_group group_of(int n)
                               .peer_bandwidth = 40e9};
 }
 
-/* base 4 us, hop 0.5, eta_ll 0.4, exponent 0.5, LL up to 500 KB; LL128 hop 0.2; Simple 8 + 3 a hop; eta 0.8, ring 0.9;
- * one-shot 2 + 0.5 a peer, 0.75. */
+/* base 4 us, hop 0.5, eta_ll 0.4, exponent 0.5, LL up to 500 KB; LL128 hop 0.2; Simple 8 + 3 a hop; eta 0.8, ring
+ * 0.9; one-shot 2 + 0.5 a peer, 0.75. */
 static struct k25_params hand_params(double norm)
 {
     struct k25_params params = fixed_params();
@@ -28,8 +28,8 @@ static double us(enum k25_backend backend, double bytes, int n, double norm)
 static void ring_ll_by_hand(void **state)
 {
     (void)state;
-    /* 4 GPUs, 1 MB: 6 hops: 4 + 6 x (0.5 + 1) = 13 us. 1.5 MB through each link at 0.4 x 50 x (4/2)^-0.5 = 14.1421 GB/s
-     * is 106.066 us. Norm 1 adds, norm 2: sqrt(13^2 + 106.066^2) = sqrt(169 + 11250). */
+    /* 4 GPUs, 1 MB: 6 hops: 4 + 6 x (0.5 + 1) = 13 us. 1.5 MB through each link at 0.4 x 50 x (4/2)^-0.5 = 14.1421
+     * GB/s is 106.066 us. Norm 1 adds, norm 2: sqrt(13^2 + 106.066^2) = sqrt(169 + 11250). */
     assert_close(us(K25_BACKEND_NCCL_LL, 1e6, 4, 1), 13 + 106.06601717798213, 1e-12);
     assert_close(us(K25_BACKEND_NCCL_LL, 1e6, 4, 2), 106.85972113, 1e-10);
     /* 2 GPUs: 2 hops, 7 us; V = m at 20 GB/s: 50 us. 8 GPUs: 14 hops, 25 us; 1.75 MB at 10 GB/s: 175 us. */
@@ -42,7 +42,8 @@ static void ring_ll_by_hand(void **state)
 static void ring_ll128_and_simple_by_hand(void **state)
 {
     (void)state;
-    /* 4 GPUs, 1 MB: 1.5 MB at 0.8 x 0.9 x 50 = 36 GB/s is 41.6667 us. LL128: 4 + 6 x 1.2 = 11.2; Simple: 8 + 6 x 4. */
+    /* 4 GPUs, 1 MB: 1.5 MB at 0.8 x 0.9 x 50 = 36 GB/s is 41.6667 us. LL128: 4 + 6 x 1.2 = 11.2; Simple: 8 + 6
+     * x 4. */
     assert_close(us(K25_BACKEND_NCCL_LL128, 1e6, 4, 1.2), 11.2 + 125.0 / 3, 1e-12);
     assert_close(us(K25_BACKEND_NCCL_SIMPLE, 1e6, 4, 1.2), 32 + 125.0 / 3, 1e-12);
     /* 2 GPUs: the whole 0.8 x 50 = 40 GB/s: 25 us. 4 + 2 x 1.2 = 6.4; 8 + 2 x 4 = 16. */
@@ -89,7 +90,8 @@ static void gather_by_hand(void **state)
     struct k25_group group = group_of(4);
     /* 100 KB from each of 4: 3 hops, 4 + 3 x 1.5 = 8.5 us; 300 KB at 14.1421 GB/s: 21.2132 us. */
     assert_close(k25_allgather_time(1e5, &group, &params) * 1e6, 8.5 + 21.213203435596427, 1e-12);
-    /* 500 KB in all are the last that go by LL; one byte a rank more is Simple: 8 + 3 x 4 + 375,003 B at 36 GB/s. */
+    /* 500 KB in all are the last that go by LL; one byte a rank more is Simple: 8 + 3 x 4 + 375,003 B at
+     * 36 GB/s. */
     assert_close(k25_allgather_time(125000, &group, &params) * 1e6, 8.5 + 26.516504294495533, 1e-12);
     assert_close(k25_allgather_time(125001, &group, &params) * 1e6, 20 + 375.003 / 36, 1e-12);
 }
@@ -129,8 +131,8 @@ static void wait_by_hand(void **state)
     params.value[K25_SKEW_SIGMA] = 3e-6;
     params.value[K25_SKEW_RHO] = 0.01;
     params.value[K25_SKEW_LAG] = 8e-6;
-    /* 8 ranks after 400 us: jitter 1.4236003 x sqrt(3^2 + 4^2) = 7.118002 us, lag 8 x 7/8 = 7 us, q = 2.4 + 0.87 = 3.27:
-     * 7.118002 x (1 + (7 / 7.118002)^3.27)^(1/3.27) = 7.118002 x 1.946797^0.305810 = 8.72641 */
+    /* 8 ranks after 400 us: jitter 1.4236003 x sqrt(3^2 + 4^2) = 7.118002 us, lag 8 x 7/8 = 7 us, q = 2.4 + 0.87
+     * = 3.27: 7.118002 x (1 + (7 / 7.118002)^3.27)^(1/3.27) = 7.118002 x 1.946797^0.305810 = 8.72641 */
     assert_close(k25_wait_time(8, 400e-6, &params) * 1e6, 8.72641, 1e-5);
     /* no segment: 4.270801 and 7: 7 x (1 + 0.610114^3.27)^(1/3.27) = 7 x 1.057001 */
     assert_close(k25_wait_time(8, 0, &params) * 1e6, 7.39901, 1e-5);
@@ -163,7 +165,8 @@ static double drawn_wait(int ranks, double lag, uint64_t *seed)
     return sum / ROUNDS;
 }
 
-/* Jitter alone to the noise of the draws; with a lag the header promises 2.4 %, and the draws add half a per cent. */
+/* Jitter alone to the noise of the draws; with a lag the header promises 2.4 %, and the draws add half a
+ * per cent. */
 static void wait_agrees_with_drawn_arrivals(void **state)
 {
     (void)state;
@@ -174,7 +177,8 @@ static void wait_agrees_with_drawn_arrivals(void **state)
     for (int ranks = 2; ranks <= 16; ranks *= 2) {
         for (double lag = 0; lag <= 12e-6; lag += 3e-6) {
             params.value[K25_SKEW_LAG] = lag;
-            assert_close(k25_wait_time(ranks, 1e-3, &params), drawn_wait(ranks, lag, &seed), lag > 0 ? 0.03 : 0.01);
+            assert_close(k25_wait_time(ranks, 1e-3, &params), drawn_wait(ranks, lag, &seed),
+                         lag > 0 ? 0.03 : 0.01);
         }
     }
 }

@@ -29,8 +29,13 @@ static void floor_and_norm_by_hand(void **state)
     struct k25_gpu gpu = round_gpu();
     /* Three terms of 10 us: p = 1 adds them to 30, 2 gives 17.3205, 3 gives 10 x 3^(1/3) = 14.4225, 4 (which has a
      * path of its own) 10 x 3^(1/4) = 13.1607. Floor and tail add 6 + 5. */
-    static const struct { double p, joined; } cases[] = {
-        {1, 30}, {2, 17.320508075688775}, {3, 14.422495703074083}, {4, 13.160740129524924}, {100, 10.110466919378536}};
+    static const struct {
+        double p, joined;
+    } cases[] = {{1, 30},
+                 {2, 17.320508075688775},
+                 {3, 14.422495703074083},
+                 {4, 13.160740129524924},
+                 {100, 10.110466919378536}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_params params = hand_params(cases[i].p, 1);
         struct k25_kernel_cost cost = k25_kernel_cost(&hand_call, &gpu, &params);
@@ -125,13 +130,13 @@ static const struct {
     {K25_KERNEL_ELEMENTWISE, "elementwise", K25_ELEMENT_T0, -1, -1, K25_GEMM_MEM, K25_GEMM_MAC, -1, 500},
     {K25_KERNEL_MOE_BF16, "moe_bf16", K25_MOE_BF16_T0, -1, K25_MOE_EXPERT, K25_MOE_BF16_MEM, K25_MOE_BF16_MAC,
      K25_MOE_K, 500},
-    {K25_KERNEL_MOE_FP8, "moe_fp8", K25_MOE_FP8_T0, -1, K25_MOE_EXPERT, K25_MOE_FP8_MEM, K25_MOE_FP8_MAC, K25_MOE_K,
-     1000},
+    {K25_KERNEL_MOE_FP8, "moe_fp8", K25_MOE_FP8_T0, -1, K25_MOE_EXPERT, K25_MOE_FP8_MEM, K25_MOE_FP8_MAC,
+     K25_MOE_K, 1000},
     {K25_KERNEL_MOE_INT4, "moe_int4", K25_MOE_INT4_T0, -1, -1, K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_K, 500},
-    {K25_KERNEL_MOE_FP4, "moe_fp4", K25_MOE_FP4_T0, -1, K25_MOE_EXPERT, K25_MOE_FP4_MEM, K25_MOE_FP4_MAC, K25_MOE_K,
-     2000},
-    {K25_KERNEL_MLA, "mla", K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC, K25_MLA_TOKEN,
-     500},
+    {K25_KERNEL_MOE_FP4, "moe_fp4", K25_MOE_FP4_T0, -1, K25_MOE_EXPERT, K25_MOE_FP4_MEM, K25_MOE_FP4_MAC,
+     K25_MOE_K, 2000},
+    {K25_KERNEL_MLA, "mla", K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC,
+     K25_MLA_TOKEN, 500},
     {K25_KERNEL_GQA, "gqa", K25_GQA_T0, -1, K25_GQA_TILE, K25_GQA_MEM, K25_GEMM_MAC, K25_GQA_TOKEN, 500},
 };
 
@@ -221,11 +226,12 @@ static void batched_products_by_hand(void **state)
 static void marlin_chooses_its_block(void **state)
 {
     (void)state;
-    /* 384 experts, top-8. Block b while 8 T / 384 / b < 0.9: T < 43.2 b, so 8 until 345 tokens, 16 until 691, 32 until
-     * 1382, 48 until 2073, then 64. */
-    static const struct { double tokens, block; } cases[] = {{1, 8},     {345, 8},   {346, 16},  {691, 16}, {692, 32},
-                                                             {1382, 32}, {1383, 48}, {2073, 48}, {2074, 64},
-                                                             {100000, 64}};
+    /* 384 experts, top-8. Block b while 8 T / 384 / b < 0.9: T < 43.2 b, so 8 until 345 tokens, 16 until 691, 32
+     * until 1382, 48 until 2073, then 64. */
+    static const struct {
+        double tokens, block;
+    } cases[] = {{1, 8},     {345, 8},   {346, 16},  {691, 16},  {692, 32},
+                 {1382, 32}, {1383, 48}, {2073, 48}, {2074, 64}, {100000, 64}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_true(k25_moe_block(K25_KERNEL_MOE_INT4, 8 * cases[i].tokens, 384) == cases[i].block);
         assert_true(k25_moe_block(K25_KERNEL_MOE_FP8, 8 * cases[i].tokens, 384) == 16);
@@ -245,8 +251,8 @@ static void experts_by_hand(void **state)
     params.value[K25_MOE_ACTIVATION] = 6;
     struct k25_moe_work work = {.pairs = 100, .distinct = 10, .local = 384, .hidden = 1000, .columns = 200,
                                 .matrices = 3, .expert_bytes = 1e6, .routed = 120};
-    /* Block 8 (120 / 384 / 8 < 0.9). 100 pairs over 10 experts are 10 each: 2 blocks each, 20 in all. The second block
-     * of an expert misses the L2 for a quarter: 10 + 0.25 x 10 = 12.5 experts' bytes. */
+    /* Block 8 (120 / 384 / 8 < 0.9). 100 pairs over 10 experts are 10 each: 2 blocks each, 20 in all. The second
+     * block of an expert misses the L2 for a quarter: 10 + 0.25 x 10 = 12.5 experts' bytes. */
     struct k25_kernel_call call = k25_moe_call(K25_KERNEL_MOE_INT4, &work, &params);
     assert_int_equal(call.class, K25_KERNEL_MOE_INT4);
     assert_close(call.bytes, 12.5e6, 1e-15);
@@ -259,7 +265,8 @@ static void experts_by_hand(void **state)
     call = k25_moe_call(K25_KERNEL_MOE_INT4, &work, &params);
     assert_close(call.bytes, 13.75e6, 1e-15);
     assert_close(call.flops, 2.0 * 25 * 8 * 3 * 1000 * 200, 1e-15);
-    /* A block of 16 holds the 10 rows of each expert: 10 blocks, nothing read twice. Two matrices without a gate. */
+    /* A block of 16 holds the 10 rows of each expert: 10 blocks, nothing read twice. Two matrices without
+     * a gate. */
     work.blocks = 0;
     work.matrices = 2;
     call = k25_moe_call(K25_KERNEL_MOE_FP8, &work, &params);
@@ -271,8 +278,14 @@ static void experts_at_the_edges(void **state)
 {
     (void)state;
     struct k25_params params = fixed_params();
-    struct k25_moe_work work = {.pairs = 3, .distinct = 10, .local = 48, .hidden = 1000, .columns = 200, .matrices = 3,
-                                .expert_bytes = 1e6, .routed = 24};
+    struct k25_moe_work work = {.pairs = 3,
+                                .distinct = 10,
+                                .local = 48,
+                                .hidden = 1000,
+                                .columns = 200,
+                                .matrices = 3,
+                                .expert_bytes = 1e6,
+                                .routed = 24};
     /* Three pairs cannot touch ten experts. */
     assert_close(k25_moe_call(K25_KERNEL_MOE_INT4, &work, &params).bytes, 3e6, 1e-15);
     /* A rank without work pays its floor and its bookkeeping. */
@@ -295,8 +308,8 @@ static void mla_runs_in_waves(void **state)
 {
     (void)state;
     struct k25_params params = fixed_params();
-    /* ceil(64 B / 188) waves of 6400 / 64 = 100 tokens: 64, 128 | 192, 256 | 512 | 1024 blocks on 188 SMs. The slopes
-     * over context measured at 1, 2, 4, 8, 16 sequences stand as 1 : 1 : 2 : 2.9 : 5.9. */
+    /* ceil(64 B / 188) waves of 6400 / 64 = 100 tokens: 64, 128 | 192, 256 | 512 | 1024 blocks on 188 SMs. The
+     * slopes over context measured at 1, 2, 4, 8, 16 sequences stand as 1 : 1 : 2 : 2.9 : 5.9. */
     static const struct { double sequences, waves; } cases[] = {{1, 1}, {2, 1}, {3, 2}, {4, 2}, {8, 3}, {16, 6},
                                                                 {128, 44}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -335,14 +348,15 @@ static void mla_splits_follow_the_context_without_a_graph(void **state)
 {
     (void)state;
     struct k25_params params = fixed_params();
-    /* Next power of two of floor(context / 512): 0 -> 1, 1 -> 1, 3 -> 4, 4 -> 4, 5 -> 8; at most two an SM, 376. At one
-     * sequence 376 splits are two waves of 188 blocks. */
+    /* Next power of two of floor(context / 512): 0 -> 1, 1 -> 1, 3 -> 4, 4 -> 4, 5 -> 8; at most two an SM, 376.
+     * At one sequence 376 splits are two waves of 188 blocks. */
     static const struct { double context, splits, waves; } cases[] = {
         {100, 1, 1}, {1000, 1, 1}, {1536, 4, 1}, {2048, 4, 1}, {2560, 8, 1}, {512000, 376, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_attention_work work = mla_work(1, 8, cases[i].context);
         work.splits = 0;
-        assert_close(k25_mla_call(&work, &params).serial, cases[i].waves * cases[i].context / cases[i].splits, 1e-15);
+        assert_close(k25_mla_call(&work, &params).serial, cases[i].waves * cases[i].context / cases[i].splits,
+                     1e-15);
     }
 }
 
@@ -351,21 +365,29 @@ static void gqa_splits_fill_the_sms(void **state)
     (void)state;
     struct k25_params params = fixed_params(); /* at least 128 tokens a split */
     /* 100 SMs hold 200 blocks. sequences, kv heads, heads, head dim, context, given splits: tiles, walk */
-    static const struct { double B, kv, heads, dim, context, splits, tiles, serial; } cases[] = {
+    static const struct { double B, kv, heads, dim, context, splits, tiles, serial;
+    } cases[] = {
         {1, 1, 6, 128, 1280, 0, 1, 128},      /* 10 parts of 128 */
         {1, 1, 6, 128, 128000, 0, 1, 640},    /* 1000 parts wanted, 200 fit */
         {8, 8, 64, 128, 9600, 0, 64, 3200},   /* floor(200 / 64) = 3 */
         {64, 8, 64, 128, 1000, 0, 512, 2560}, /* no split, 512 / 200 = 2.56 waves */
         {8, 8, 64, 128, 9600, 4, 64, 3072},   /* 4 given: 256 / 200 = 1.28 waves of 2400 */
-        {2, 2, 64, 128, 9600, 0, 8, 384},     /* 32 heads a key-value head are 2 blocks of 16: 8 tiles, 25 splits */
-        {8, 8, 64, 256, 9600, 0, 64, 6400},   /* twice the width, twice the walk */
+        {2, 2, 64, 128, 9600, 0, 8, 384},   /* 32 heads a key-value head are 2 blocks of 16: 8 tiles, 25 splits */
+        {8, 8, 64, 256, 9600, 0, 64, 6400}, /* twice the width, twice the walk */
         {8, 8, 64, 64, 9600, 0, 64, 1600},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         double L = cases[i].context, D = cases[i].dim;
-        struct k25_attention_work work = {.sequences = cases[i].B, .rows = 1, .context = L, .heads = cases[i].heads,
-            .kv_heads = cases[i].kv, .key_dim = D, .value_dim = D, .cache_bytes = 512, .splits = cases[i].splits,
-            .sms = 100};
+        struct k25_attention_work work = {.sequences = cases[i].B,
+                                          .rows = 1,
+                                          .context = L,
+                                          .heads = cases[i].heads,
+                                          .kv_heads = cases[i].kv,
+                                          .key_dim = D,
+                                          .value_dim = D,
+                                          .cache_bytes = 512,
+                                          .splits = cases[i].splits,
+                                          .sms = 100};
         struct k25_kernel_call call = k25_gqa_call(&work, &params);
         assert_close(call.items, cases[i].tiles, 1e-15);
         assert_close(call.serial, cases[i].serial, 1e-14);

@@ -1,4 +1,5 @@
-/* The table of parameters and the reader of their priors. No prior's value is tested: they are tuned against data. */
+/* The table of parameters and the reader of their priors. No prior's value is tested: they are tuned
+ * against data. */
 #include "tests/unit/physics_check.h"
 
 #include "hw/params.h"
@@ -157,7 +158,8 @@ static void whole_files_that_are_wrong(void **state)
     assert_string_equal(error.message, "few.yaml: missing parameter 'kernel.scale'");
     put_text("other.yaml", "k25sim: scenario\nversion: 1\nparameters: {}\n");
     assert_false(k25_priors_load("other.yaml", &priors, NULL, &error));
-    assert_string_equal(error.message, "other.yaml:1:9: k25sim: the file is of kind 'scenario', expected 'parameters'");
+    assert_string_equal(error.message,
+                        "other.yaml:1:9: k25sim: the file is of kind 'scenario', expected 'parameters'");
     assert_false(k25_priors_load("none.yaml", &priors, NULL, &error));
     assert_string_equal(error.message, "none.yaml: no such file");
     assert_int_equal(error.status, K25_BAD_INPUT);

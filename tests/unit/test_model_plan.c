@@ -43,7 +43,8 @@ static void every_key_can_be_set(void **state)
         if (!k25_schema_set(k25_plan_fields, "plan", sets[i].key, sets[i].value, &plan, NULL, &error))
             fail_msg("%s", error.message);
     }
-    assert_true(plan.tp == 2 && plan.ep == 3 && plan.dp == 4 && plan.dcp == 5 && plan.pp == 6 && plan.attention_dp);
+    assert_true(plan.tp == 2 && plan.ep == 3 && plan.dp == 4 && plan.dcp == 5 && plan.pp == 6 &&
+                plan.attention_dp);
     assert_true(plan.batch == 7 && plan.context == 8.5 && plan.kv_dtype == K25_KV_FP8);
     assert_true(plan.memory_utilisation == 0.5 && plan.allreduce.backend == K25_AR_FASTEST);
     assert_true(plan.allreduce.oneshot_max_bytes == 9 && plan.allreduce.oneshot_max_rows == 10);
@@ -56,11 +57,13 @@ static void bad_values_have_a_position(void **state)
 {
     (void)state;
     struct k25_plan plan;
-    static const struct { const char *text, *message; } cases[] = {
+    static const struct { const char *text, *message;
+    } cases[] = {
         {"{tp: 0, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: 0 is out of range, expected 1 to 64"},
         {"{tp: 65, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: 65 is out of range, expected 1 to 64"},
         {"{tp: 8, batch: 0, context: 1}", "plan.yaml:1:16: plan.batch: 0 is out of range, expected 1 to 65536"},
-        {"{tp: 8, batch: 1, context: 0}", "plan.yaml:1:28: plan.context: 0 is out of range, expected 1 to 100000000"},
+        {"{tp: 8, batch: 1, context: 0}",
+         "plan.yaml:1:28: plan.context: 0 is out of range, expected 1 to 100000000"},
         {"{tp: 8.5, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: '8.5' is not a whole number"},
         {"{tp: 8, batch: 1}", "plan.yaml:1:1: missing key 'context' in plan"},
         {"{tp: 8, batch: 1, context: 1, kvdtype: fp8}",
@@ -80,7 +83,8 @@ static void graphs_are_captured_in_stairs(void **state)
 {
     (void)state;
     struct k25_plan_graph graph = {K25_GRAPH_FULL, 512};
-    /* 1, 2, 4, every 8 to 256, every 16 to 512 (vllm/config: [1, 2, 4] + range(8, 256, 8) + range(256, max + 1, 16)) */
+    /* 1, 2, 4, every 8 to 256, every 16 to 512 (vllm/config: [1, 2, 4] + range(8, 256, 8) + range(256, max + 1,
+     * 16)) */
     int size[128], sizes = 0;
     size[sizes++] = 1;
     size[sizes++] = 2;
@@ -95,7 +99,8 @@ static void graphs_are_captured_in_stairs(void **state)
         assert_true(k25_graph_runs(&graph, rows));
         assert_int_equal(k25_graph_rows(&graph, rows), size[next]);
     }
-    static const int hand[][2] = {{3, 4}, {5, 8}, {9, 16}, {255, 256}, {257, 272}, {272, 272}, {273, 288}, {500, 512}};
+    static const int hand[][2] = {{3, 4},     {5, 8},     {9, 16},    {255, 256},
+                                  {257, 272}, {272, 272}, {273, 288}, {500, 512}};
     for (size_t i = 0; i < 8; i++)
         assert_int_equal(k25_graph_rows(&graph, hand[i][0]), hand[i][1]);
 }
@@ -149,18 +154,19 @@ static void what_has_no_physics_is_refused_by_name(void **state)
     (void)state;
     const char *kimi = "kimi-k2.5", *int4 = "int4_g32";
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n ep: 8}",
-           "plan.yaml:2:6: plan.ep: 8: expert parallelism is not supported yet, expected 1");
+           "plan.yaml:2:6: plan.ep: expert parallelism is not supported yet, expected 1, found 8");
     refuse(kimi, int4, "{tp: 4, batch: 1, context: 1,\n dp: 2}",
-           "plan.yaml:2:6: plan.dp: 2: more than one replica is not supported yet, expected 1");
+           "plan.yaml:2:6: plan.dp: more than one replica is not supported yet, expected 1, found 2");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n dcp: 8}",
-           "plan.yaml:2:7: plan.dcp: 8: decode context parallelism is not supported yet, expected 1");
+           "plan.yaml:2:7: plan.dcp: decode context parallelism is not supported yet, expected 1, found 8");
     refuse(kimi, int4, "{tp: 4, batch: 1, context: 1,\n pp: 2}",
-           "plan.yaml:2:6: plan.pp: 2: pipeline parallelism is not supported yet, expected 1");
+           "plan.yaml:2:6: plan.pp: pipeline parallelism is not supported yet, expected 1, found 2");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n attention_dp: true}",
-           "plan.yaml:2:16: plan.attention_dp: true: data-parallel attention is not supported yet, expected false");
+           "plan.yaml:2:16: plan.attention_dp: data-parallel attention is not supported yet, expected false");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n speculation: {method: mtp, tokens: 1}}",
-           "plan.yaml:2:24: plan.speculation.method: mtp: speculation is not supported yet, expected none");
-    refuse("glm-5", "fp8", "{tp: 8, batch: 1, context: 1}", "glm-5: its sparse-attention indexer is not supported yet");
+           "plan.yaml:2:24: plan.speculation.method: speculation is not supported yet, expected none, found mtp");
+    refuse("glm-5", "fp8", "{tp: 8, batch: 1, context: 1}",
+           "glm-5: its sparse-attention indexer is not supported yet");
     refuse("qwen3.5-397b-a17b", "bf16", "{tp: 8, batch: 1, context: 1}",
            "qwen3.5-397b-a17b: its gated delta-rule linear attention is not supported yet");
 }
@@ -206,13 +212,16 @@ static void zeros_are_refused_not_divided_by(void **state)
     struct k25_error error = {0};
     kimi_box(&box);
     box.plan.batch = 0;
-    assert_false(k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
+    assert_false(
+        k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
     kimi_box(&box);
     box.plan.context = 0;
-    assert_false(k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
+    assert_false(
+        k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
     kimi_box(&box);
     box.plan.tp = 0;
-    assert_false(k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
+    assert_false(
+        k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
 }
 
 int main(void)

@@ -251,7 +251,8 @@ static void the_cheapest_is_the_cheapest(void **state)
     for (int i = 0; i < 2000; i++) {
         struct box box;
         if (i % 100 == 0)
-            make_box(&box, "kimi-k2.5", "int4_g32", i % 200 ? "rtx-pro-6000-8x-switches" : "rtx-pro-6000-8x-two-socket");
+            make_box(&box, "kimi-k2.5", "int4_g32",
+                     i % 200 ? "rtx-pro-6000-8x-switches" : "rtx-pro-6000-8x-two-socket");
         struct k25_params params = random_params(&seed);
         double bytes = exp(5 + 12 * uniform(&seed));
         box.plan.tp = 2 << (int)(3 * uniform(&seed));
@@ -416,8 +417,11 @@ static void physics_has_a_direction(void **state)
 static void the_step_grows_with_every_sequence(void **state)
 {
     (void)state;
-    static const struct { const char *name, *scheme; } models[] = {
-        {"kimi-k2.5", "int4_g32"}, {"minimax-m2.5", "awq_int4"}, {"minimax-m2.5", "nvfp4"}, {"llama-3.1-70b", "bf16"}};
+    static const struct { const char *name, *scheme;
+    } models[] = {{"kimi-k2.5", "int4_g32"},
+                  {"minimax-m2.5", "awq_int4"},
+                  {"minimax-m2.5", "nvfp4"},
+                  {"llama-3.1-70b", "bf16"}};
     struct k25_params params = fixed_params();
     int wrong = 0;
     for (size_t m = 0; m < 4; m++) {
@@ -454,13 +458,14 @@ static void more_ranks_compute_less(void **state)
             predict_box(&box, &params, &p);
             if (p.kernels > before)
                 fail_msg("%s batch %d context %.0f: kernels of TP%d take %.4f ms, half the ranks took %.4f",
-                         box.architecture.name, box.plan.batch, box.plan.context, tp, p.kernels * 1e3, before * 1e3);
+                         box.architecture.name, box.plan.batch, box.plan.context, tp, p.kernels * 1e3,
+                         before * 1e3);
         }
     }
 }
 
-/* Raising a parameter by `factor`: +1 the step grows, -1 it shrinks, 0 it moves (a threshold, a count of splits: the
- * direction depends on the shape), 2 the cache pool shrinks and no time moves. */
+/* Raising a parameter by `factor`: +1 the step grows, -1 it shrinks, 0 it moves (a threshold, a count of splits:
+ * the direction depends on the shape), 2 the cache pool shrinks and no time moves. */
 static const struct { int id, direction; double factor; } directions[] = {
     {K25_P_NORM, -1, 1.3},         {K25_KERNEL_SCALE, 1, 1.1},     {K25_BANDWIDTH, -1, 1.1},
     {K25_GEMM_T0, 1, 1.1},         {K25_GEMM_MEM, -1, 1.1},        {K25_GEMM_MAC, -1, 1.1},
@@ -493,18 +498,22 @@ static const struct { int id, direction; double factor; } directions[] = {
 enum { QUESTIONS = 11 };
 static void fill(struct box *boxes)
 {
-    static const struct { const char *name, *scheme; int batch; double context; int backend, protocol, graph; } set[] = {
-        {"kimi-k2.5", "int4_g32", 1, 1024, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
-        {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
-        {"kimi-k2.5", "int4_g32", 512, 300, K25_AR_NCCL, K25_PROTO_LL128, K25_GRAPH_FULL},
-        {"kimi-k2.5", "int4_g32", 1, 30000, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_NONE},
-        {"kimi-k2.5", "nvfp4", 256, 500, K25_AR_NCCL, K25_PROTO_SIMPLE, K25_GRAPH_FULL},
-        {"deepseek-v3", "fp8", 256, 500, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_FULL},
-        {"minimax-m2.5", "awq_int4", 256, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
-        {"minimax-m2.5", "nvfp4", 2, 500, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
-        {"qwen3-235b-a22b", "bf16", 256, 2000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
-        {"qwen3-235b-a22b", "fp8", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
-        {"llama-3.1-70b", "bf16", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL}};
+    static const struct {
+        const char *name, *scheme;
+        int batch;
+        double context;
+        int backend, protocol, graph;
+    } set[] = {{"kimi-k2.5", "int4_g32", 1, 1024, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
+               {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
+               {"kimi-k2.5", "int4_g32", 512, 300, K25_AR_NCCL, K25_PROTO_LL128, K25_GRAPH_FULL},
+               {"kimi-k2.5", "int4_g32", 1, 30000, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_NONE},
+               {"kimi-k2.5", "nvfp4", 256, 500, K25_AR_NCCL, K25_PROTO_SIMPLE, K25_GRAPH_FULL},
+               {"deepseek-v3", "fp8", 256, 500, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_FULL},
+               {"minimax-m2.5", "awq_int4", 256, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
+               {"minimax-m2.5", "nvfp4", 2, 500, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
+               {"qwen3-235b-a22b", "bf16", 256, 2000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
+               {"qwen3-235b-a22b", "fp8", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
+               {"llama-3.1-70b", "bf16", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL}};
     for (int i = 0; i < QUESTIONS; i++) {
         make_box(&boxes[i], set[i].name, set[i].scheme, "rtx-pro-6000-8x-two-socket");
         boxes[i].plan.batch = set[i].batch;
@@ -558,7 +567,8 @@ static void more_splits_help_one_sequence(void **state)
     assert_true(step_of(&box, &params) < before);
 }
 
-/* Every figure of architecture and machine that a decode step depends on moves it (issue 2: "changing any value"). */
+/* Every figure of architecture and machine that a decode step depends on moves it (issue 2: "changing
+ * any value"). */
 static void a_faster_machine_is_faster(void **state)
 {
     (void)state;

@@ -6,8 +6,8 @@
 
 #include "model/routing.h"
 
-/* E (1 - int (1-p)^T p^(a-1) (1-p)^(b-1) dp / B(a,b)). With p = 1/(1 + exp(-x)) the poles are gone: dp = p (1-p) dx.
- * Numerator and B(a,b) by the same midpoint rule. */
+/* E (1 - int (1-p)^T p^(a-1) (1-p)^(b-1) dp / B(a,b)). With p = 1/(1 + exp(-x)) the poles are gone: dp = p (1-p)
+ * dx. Numerator and B(a,b) by the same midpoint rule. */
 static double by_quadrature(int experts, int k, double tokens, double cv)
 {
     double mu = k / (double)experts, nu = (1 - mu) / (mu * cv * cv) - 1;
@@ -64,7 +64,8 @@ static void uniform_routing_is_the_published_count(void **state)
         {1, 8, 1e-9},  {2, 15.8, .05}, {4, 31, .05},  {8, 59.5, .05}, {16, 109.8, .05},
         {32, 188.2, .05}, {64, 284, .5}, {128, 358, .5}, {256, 382, .5}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_float_equal(k25_distinct_experts(384, 8, cases[i].tokens, 0), cases[i].distinct, cases[i].half_digit);
+        assert_float_equal(k25_distinct_experts(384, 8, cases[i].tokens, 0), cases[i].distinct,
+                           cases[i].half_digit);
     /* A very narrow Beta tends to the same: its correction is of order cv^2. */
     for (double cv = 0.1; cv > 1e-6; cv /= 3)
         assert_close(k25_distinct_experts(384, 8, 64, cv), k25_distinct_experts(384, 8, 64, 0), cv * cv + 1e-5);

@@ -8,8 +8,9 @@ static void build(const struct box *box, const struct k25_params *params)
     k25_step_build(&box->architecture, &box->weights, &box->machine, &box->plan, params, &step);
 }
 
-/* Name, layers, calls, kind and shape of every operator of Kimi-K2.5 at TP8 in its order: DESIGN.md 4.1. n and k are
- * those of y[rows,n] = x[rows,k] W; heads/8 = 8: q_b 8 x 192, o_proj 8 x 128; dense 2 x 18432 / 8; experts 2048 / 8. */
+/* Name, layers, calls, kind and shape of every operator of Kimi-K2.5 at TP8 in its order: DESIGN.md 4.1. n and k
+ * are those of y[rows,n] = x[rows,k] W; heads/8 = 8: q_b 8 x 192, o_proj 8 x 128; dense 2 x 18432 / 8; experts
+ * 2048 / 8. */
 static const struct { const char *name, *layers; double calls; int kind; double n, k; } kimi_tp8[] = {
     {"embedding", "", 1, K25_OP_KERNEL, 0, 0},
     {"allreduce_embedding", "", 1, K25_OP_ALLREDUCE, 0, 0},
@@ -82,7 +83,9 @@ static void kimi_messages(void **state)
     struct box box;
     kimi_box(&box);
     /* Rows of the graph that runs, not of the batch: 5 sequences run as 8. Logits only of the 5. */
-    static const struct { int batch, rows; } cases[] = {{1, 1}, {2, 2}, {3, 4}, {5, 8}, {8, 8}, {9, 16}, {128, 128}};
+    static const struct {
+        int batch, rows;
+    } cases[] = {{1, 1}, {2, 2}, {3, 4}, {5, 8}, {8, 8}, {9, 16}, {128, 128}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         box.plan.batch = cases[i].batch;
         build(&box, &params);
@@ -200,8 +203,8 @@ static void grouped_queries_shard_by_heads(void **state)
     struct k25_params params = fixed_params();
     struct box box;
     make_box(&box, "qwen3-235b-a22b", "bf16", "rtx-pro-6000-8x-two-socket");
-    /* 64 query and 4 key-value heads of 128, 94 layers. qkv = (64/t + 2 max(1, 4/t)) x 128; at TP8 each key-value head
-     * lies on two ranks. Cache: 94 x 2 x max(1, 4/t) x 128 x 2 B. */
+    /* 64 query and 4 key-value heads of 128, 94 layers. qkv = (64/t + 2 max(1, 4/t)) x 128; at TP8 each key-value
+     * head lies on two ranks. Cache: 94 x 2 x max(1, 4/t) x 128 x 2 B. */
     static const struct { int tp; double qkv, o, cache; } cases[] = {
         {1, 9216, 8192, 192512}, {2, 4608, 4096, 96256}, {4, 2304, 2048, 48128}, {8, 1280, 1024, 48128}};
     for (size_t i = 0; i < 4; i++) {
@@ -258,8 +261,9 @@ static void the_format_picks_the_kernel(void **state)
         build(&box, &params);
         const struct k25_operator *op = find_op(&step, cases[i].op, 0);
         assert_int_equal(op->call.class, cases[i].class);
-        double elements = strcmp(cases[i].op, "routed_experts") == 0 ? 3 * box.architecture.moe.experts * op->n * op->k
-                                                                     : op->n * op->k;
+        double elements = strcmp(cases[i].op, "routed_experts") == 0
+                              ? 3 * box.architecture.moe.experts * op->n * op->k
+                              : op->n * op->k;
         assert_close(op->resident * 8 / elements, cases[i].bits, 1e-12);
     }
 }

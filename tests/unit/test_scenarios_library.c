@@ -7,8 +7,8 @@
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
 
-static bool find(const struct k25_library *in, enum k25_shelf shelf, const char *name, const char *from, char *path,
-                 struct k25_error *error)
+static bool find(const struct k25_library *in, enum k25_shelf shelf, const char *name, const char *from,
+                 char *path, struct k25_error *error)
 {
     return k25_library_find(in, shelf, name, "kimi-k2.5", from, path, 1024, error);
 }
@@ -50,21 +50,25 @@ static void paths_are_relative_to_the_file_that_names_them(void **state)
 static void unknown_names_get_the_nearest(void **state)
 {
     (void)state;
-    static const struct { enum k25_shelf shelf; const char *name, *from, *message; } cases[] = {
+    static const struct { enum k25_shelf shelf; const char *name, *from, *message;
+    } cases[] = {
         {K25_SHELF_MACHINE, "h200-8x-nvlnk", "a.yaml",
-         "a.yaml: unknown machine 'h200-8x-nvlnk', did you mean 'h200-8x-nvlink'?; `k25sim list` shows what there is"},
+         "unknown machine 'h200-8x-nvlnk', did you mean 'h200-8x-nvlink'?; `k25sim list machines` shows what "
+         "there is"},
         {K25_SHELF_ARCHITECTURE, "kimi-k25", "",
-         "unknown architecture 'kimi-k25', did you mean 'kimi-k2.5'?; `k25sim list` shows what there is"},
+         "unknown architecture 'kimi-k25', did you mean 'kimi-k2.5'?; `k25sim list architectures` shows what "
+         "there is"},
         {K25_SHELF_WEIGHTS, "int4", "",
-         "unknown weights 'kimi-k2.5.int4', did you mean 'kimi-k2.5.int4_g32'?; `k25sim list` shows what there is"},
+         "unknown weights 'kimi-k2.5.int4', did you mean 'kimi-k2.5.int4_g32'?; `k25sim list weights` shows what "
+         "there is"},
         {K25_SHELF_SCENARIO, "tp8_bs2", "",
-         "unknown scenario 'tp8_bs2', did you mean 'tp8_bs1'?; `k25sim list` shows what there is"},
+         "unknown scenario 'tp8_bs2', did you mean 'tp8_bs1'?; `k25sim list scenarios` shows what there is"},
         {K25_SHELF_CALIBRATION, "zzzzzzzz", "",
-         "unknown calibration 'zzzzzzzz'; `k25sim list` shows what there is"},
-        /* a scheme is no architecture, an architecture no scheme */
-        {K25_SHELF_ARCHITECTURE, "kimi-k2.5.int4_g32", "a.yaml", "a.yaml: unknown architecture 'kimi-k2.5.int4_g32'; "
-         "`k25sim list` shows what there is"},
-        {K25_SHELF_MACHINE, "", "", "unknown machine ''; `k25sim list` shows what there is"},
+         "unknown calibration 'zzzzzzzz'; `k25sim list calibrations` shows what there is"},
+        /* an architecture is no scheme */
+        {K25_SHELF_WEIGHTS, "yaml", "",
+         "unknown weights 'kimi-k2.5.yaml'; `k25sim list weights` shows what there is"},
+        {K25_SHELF_MACHINE, "", "", "unknown machine ''; `k25sim list machines` shows what there is"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_error error = {0};
@@ -120,8 +124,8 @@ static void every_name_on_a_list_is_found(void **state)
             char *dot = shelf == K25_SHELF_WEIGHTS ? strrchr(names[i], '.') : NULL;
             if (dot != NULL)
                 *dot = '\0';
-            if (!k25_library_find(&library, (enum k25_shelf)shelf, dot ? dot + 1 : names[i], dot ? names[i] : "", "",
-                                  path, sizeof path, &error))
+            if (!k25_library_find(&library, (enum k25_shelf)shelf, dot ? dot + 1 : names[i], dot ? names[i] : "",
+                                  "", path, sizeof path, &error))
                 fail_msg("%s", error.message);
             struct k25_yaml *yaml = k25_yaml_read(path, &error);
             if (yaml == NULL || !k25_schema_head(yaml, kinds[shelf], &error))
@@ -148,7 +152,7 @@ static void dots_in_names(void **state)
     put_text("model/zoo/notes.txt", "");
     bool first = find(&own, K25_SHELF_ARCHITECTURE, "b", "", path, NULL);
     bool second = find(&own, K25_SHELF_ARCHITECTURE, "b.1", "", path, NULL);
-    bool scheme = find(&own, K25_SHELF_ARCHITECTURE, "b.fp8", "", path, NULL);
+    bool scheme = k25_library_find(&own, K25_SHELF_WEIGHTS, "1", "b", "", path, sizeof path, NULL);
     bool weights = k25_library_find(&own, K25_SHELF_WEIGHTS, "fp8", "b.1", "", path, sizeof path, NULL);
     char **names = k25_library_list(&own, K25_SHELF_WEIGHTS, &count, NULL);
     size_t schemes = count;
@@ -178,7 +182,8 @@ static void a_library_that_is_not_there(void **state)
     assert_string_equal(error.message, "/nowhere/hw/machines: cannot be read");
     assert_int_equal(error.status, K25_RESOURCE);
     assert_false(find(&none, K25_SHELF_MACHINE, "h200-8x-nvlink", "", path, &error));
-    assert_string_equal(error.message, "unknown machine 'h200-8x-nvlink'; `k25sim list` shows what there is");
+    assert_string_equal(error.message,
+                        "unknown machine 'h200-8x-nvlink'; `k25sim list machines` shows what there is");
 }
 
 static void names_too_long(void **state)
@@ -193,7 +198,8 @@ static void names_too_long(void **state)
     name[1000] = '/';
     assert_false(find(&library, K25_SHELF_MACHINE, name, "", path, &error));
     assert_string_equal(error.message, "a file name is too long");
-    assert_false(k25_library_find(&library, K25_SHELF_MACHINE, "h200-8x-nvlink", "", "", small, sizeof small, &error));
+    assert_false(
+        k25_library_find(&library, K25_SHELF_MACHINE, "h200-8x-nvlink", "", "", small, sizeof small, &error));
     assert_string_equal(error.message, "a file name is too long");
 }
 

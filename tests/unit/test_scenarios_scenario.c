@@ -146,7 +146,8 @@ static void set_exchanges_references(void **state)
     assert_true(s.calibrated);
     k25_scenario_free(&s);
     struct k25_error error;
-    static const char *const none[] = {"calibration=none"}, *const two[] = {"architecture=llama-3.1-70b", "weights=bf16"};
+    static const char *const none[] = {"calibration=none"}, *const two[] = {"architecture=llama-3.1-70b",
+                                                                            "weights=bf16"};
     assert_true(load("tp8_bs1", none, 1, &error));
     assert_false(s.calibrated);
     k25_scenario_free(&s);
@@ -172,33 +173,42 @@ static void the_last_override_wins(void **state)
 static void wrong_overrides_word_for_word(void **state)
 {
     (void)state;
-    static const struct { const char *set, *message; } cases[] = {
+    static const struct { const char *set, *message;
+    } cases[] = {
         {"plan.tp", "--set plan.tp: expected KEY=VALUE, as in plan.tp=4"},
         {"=4", "--set =4: expected KEY=VALUE, as in plan.tp=4"},
         {"plan.tp=four", "--set plan.tp=four: 'four' is not a whole number"},
         {"plan.tp=", "--set plan.tp=: '' is not a whole number"},
         {"plan.tp=0", "--set plan.tp=0: 0 is out of range, expected 1 to 64"},
         {"plan.batch_size=4", "--set plan.batch_size=4: unknown key 'batch_size' in plan"},
-        {"plan.kv_dtype=fp9", "--set plan.kv_dtype=fp9: unknown value 'fp9', expected one of bf16, fp8, did you mean "
+        {"plan.kv_dtype=fp9",
+         "--set plan.kv_dtype=fp9: unknown value 'fp9', expected one of bf16, fp8, did you mean "
          "'fp8'?"},
         {"plan.attention_dp=maybe", "--set plan.attention_dp=maybe: 'maybe' is not true or false"},
-        {"plan.allreduce=nccl", "--set plan.allreduce=nccl: plan.allreduce is a mapping, expected one of its keys: backend, "
+        {"plan.allreduce=nccl",
+         "--set plan.allreduce=nccl: plan.allreduce is a mapping, expected one of its keys: backend, "
          "oneshot_max_bytes, oneshot_max_rows, protocol"},
-        {"plans.tp=4", "--set plans.tp=4: unknown key 'plans.tp', did you mean 'plan'?; keys start with plan, machine, "
+        {"plans.tp=4",
+         "--set plans.tp=4: unknown key 'plans.tp', did you mean 'plan'?; keys start with plan, machine, "
          "architecture, weights, calibration, parameters or load"},
-        {"tp=4", "--set tp=4: unknown key 'tp'; keys start with plan, machine, architecture, weights, calibration, "
+        {"tp=4",
+         "--set tp=4: unknown key 'tp'; keys start with plan, machine, architecture, weights, calibration, "
          "parameters or load"},
-        {"plan=x", "--set plan=x: unknown key 'plan'; keys start with plan, machine, architecture, weights, calibration, "
+        {"plan=x",
+         "--set plan=x: unknown key 'plan'; keys start with plan, machine, architecture, weights, calibration, "
          "parameters or load"},
         {"parameters.nccl.hopp=1", "--set parameters.nccl.hopp=1: unknown parameter 'nccl.hopp', did you mean "
-         "'nccl.hop'?"},
+                                   "'nccl.hop'?"},
         {"parameters.nccl.hop=-1", "--set parameters.nccl.hop=-1: '-1' is not a number of at least 0"},
         {"parameters.nccl.hop=2us", "--set parameters.nccl.hop=2us: '2us' is not a number of at least 0"},
-        {"machine=rtx-pro-6000-8x-two-sockets", "my.yaml: unknown machine 'rtx-pro-6000-8x-two-sockets', did you mean "
-         "'rtx-pro-6000-8x-two-socket'?; `k25sim list` shows what there is"},
-        {"architecture=kimi", "my.yaml: unknown architecture 'kimi'; `k25sim list` shows what there is"},
+        {"machine=rtx-pro-6000-8x-two-sockets",
+         "--set machine=rtx-pro-6000-8x-two-sockets: unknown machine 'rtx-pro-6000-8x-two-sockets', did you mean "
+         "'rtx-pro-6000-8x-two-socket'?; `k25sim list machines` shows what there is"},
+        {"architecture=kimi",
+         "--set architecture=kimi: unknown architecture 'kimi'; `k25sim list architectures` shows what there is"},
         {"machine.gpu.smss=1", "--set machine.gpu.smss=1: unknown key 'smss' in machine.gpu, did you mean 'sms'?"},
-        {"load.output=1", "--set load.output=1: unknown key 'output' in load, expected one of short_prompt, output_max, "
+        {"load.output=1",
+         "--set load.output=1: unknown key 'output' in load, expected one of short_prompt, output_max, "
          "cell_seconds"},
     };
     int wrong = 0;
@@ -257,7 +267,8 @@ static void zero_rates_are_refused(void **state)
 static void wrong_files_word_for_word(void **state)
 {
     (void)state;
-    static const struct { const char *from, *to, *message; } cases[] = {
+    static const struct { const char *from, *to, *message;
+    } cases[] = {
         {"title:", "titel:", "my.yaml:4:1: unknown key 'titel', did you mean 'title'?"},
         {"name: my_box\n", "", "my.yaml:1:1: missing key 'name'"},
         {"  tp: 8\n", "", "my.yaml:12:3: missing key 'tp' in plan"},
@@ -265,17 +276,21 @@ static void wrong_files_word_for_word(void **state)
         {"tp: 8", "tp: \"8\"", "my.yaml:12:7: plan.tp: '8' is text in quotes, expected a whole number"},
         {"tp: 8", "tp: [8]", "my.yaml:12:7: plan.tp: expected a whole number, found a list"},
         {"  context:", "  contxt:", "my.yaml:14:3: unknown key 'contxt' in plan, did you mean 'context'?"},
-        {"backend: oneshot", "backend: oneshoot", "my.yaml:15:24: plan.allreduce.backend: unknown value 'oneshoot', "
+        {"backend: oneshot", "backend: oneshoot",
+         "my.yaml:15:24: plan.allreduce.backend: unknown value 'oneshoot', "
          "expected one of nccl, oneshot, oneshot_then_nccl, fastest, did you mean 'oneshot'?"},
-        {"output_max: 2048", "output_max: 0", "my.yaml:16:20: load.output_max: 0 is out of range, expected 1 to "
+        {"output_max: 2048", "output_max: 0",
+         "my.yaml:16:20: load.output_max: 0 is out of range, expected 1 to "
          "10000000"},
-        {"machine: rtx", "machine: rxt", "my.yaml: unknown machine 'rxt-pro-6000-8x-two-socket', did you mean "
-         "'rtx-pro-6000-8x-two-socket'?; `k25sim list` shows what there is"},
+        {"machine: rtx", "machine: rxt",
+         "my.yaml:7:10: machine: unknown machine 'rxt-pro-6000-8x-two-socket', did you mean "
+         "'rtx-pro-6000-8x-two-socket'?; `k25sim list machines` shows what there is"},
         {"machine: rtx-pro-6000-8x-two-socket", "machine: ./box.yaml", "./box.yaml: no such file"},
         {"  - \"first\"\n", "  - [first]\n", "my.yaml:9:5: assumptions: expected a sentence of at most 255 bytes"},
         {"assumptions:\n  - \"first\"\n  - second\n", "assumptions: first\n",
          "my.yaml:8:14: assumptions: expected a list of at most 16 sentences"},
-        {"k25sim: scenario", "k25sim: machine", "my.yaml:1:9: k25sim: the file is of kind 'machine', expected "
+        {"k25sim: scenario", "k25sim: machine",
+         "my.yaml:1:9: k25sim: the file is of kind 'machine', expected "
          "'scenario'"},
     };
     int wrong = 0;
@@ -301,8 +316,9 @@ static void unknown_and_missing_scenarios(void **state)
     (void)state;
     struct k25_error error;
     assert_false(load("tp8_bs11", NULL, 0, &error));
-    assert_string_equal(error.message,
-                        "unknown scenario 'tp8_bs11', did you mean 'tp8_bs1'?; `k25sim list` shows what there is");
+    assert_string_equal(
+        error.message,
+        "unknown scenario 'tp8_bs11', did you mean 'tp8_bs1'?; `k25sim list scenarios` shows what there is");
     k25_scenario_free(&s);
     assert_false(load("none.yaml", NULL, 0, &error));
     assert_string_equal(error.message, "none.yaml: no such file");
@@ -329,7 +345,7 @@ static void plans_that_do_not_suit(void **state)
     load_with("plan.dcp=8");
     assert_false(k25_scenario_question(&s, &question, &error));
     assert_string_equal(error.message,
-                        "--set plan.dcp=8: 8: decode context parallelism is not supported yet, expected 1");
+                        "--set plan.dcp=8: decode context parallelism is not supported yet, expected 1, found 8");
     k25_scenario_free(&s);
 }
 

@@ -1,5 +1,5 @@
-/* Measured points: rows to plans, skip reasons and errors word for word, the growing context, the roofline, scores;
- * and the bars of issue 2 on the public points. */
+/* Measured points: rows to plans, skip reasons and errors word for word, the growing context, the roofline,
+ * scores; and the bars of issue 2 on the public points. */
 #include "tests/unit/physics_check.h"
 
 #include <omp.h>
@@ -101,7 +101,8 @@ static void cells_reach_the_plan(void **state)
     point = one(ROW({"num_gpus", "2"}, {"tp", "2"}, {"model", "minimax-m2.5"}, {"weights_kind", "nvfp4"}));
     assert_string_equal(point->question.machine->name, "rtx-pro-6000-2x");
     k25_suite_free(&suite);
-    point = one(ROW({"oneshot_max_rows", ""}, {"ep", ""})); /* no row limit beside a byte limit; no experts over ranks */
+    point = one(
+        ROW({"oneshot_max_rows", ""}, {"ep", ""})); /* no row limit beside a byte limit; no experts over ranks */
     assert_string_equal(point->skip, "");
     assert_true(point->question.plan.allreduce.oneshot_max_rows == 0 && point->question.plan.ep == 1);
     k25_suite_free(&suite);
@@ -124,13 +125,15 @@ static void a_scenario_fills_the_gaps(void **state)
     k25_suite_free(&suite);
     /* and so do rows of any group when one is given */
     struct k25_error error;
-    assert_true(load(ROW({"kv_dtype", ""}, {"allreduce_kind", ""}, {"oneshot_max_bytes", ""}), "kimi-k26-v4", &error));
+    assert_true(
+        load(ROW({"kv_dtype", ""}, {"allreduce_kind", ""}, {"oneshot_max_bytes", ""}), "kimi-k26-v4", &error));
     assert_string_equal(suite.points[0].skip, "");
     assert_true(suite.points[0].question.plan.allreduce.oneshot_max_rows == 8);
     k25_suite_free(&suite);
 }
 
-static const struct { struct change change[5]; const char *reason; } skips[] = {
+static const struct { struct change change[5]; const char *reason;
+} skips[] = {
     {{{"model", ""}}, "architecture is unknown"},
     {{{"weights_kind", ""}}, "weights is unknown"},
     {{{"wiring", ""}}, "wiring is unknown"},
@@ -158,7 +161,8 @@ static const struct { struct change change[5]; const char *reason; } skips[] = {
     {{{"kv_dtype", "nvfp4"}}, "kv_dtype 'nvfp4' is not known"},
     {{{"metric", "ttft_ms"}}, "metric 'ttft_ms' is not known"},
     {{{"model", "kimi-k2.7"}},
-     "unknown architecture 'kimi-k2.7', did you mean 'kimi-k2.5'?; `k25sim list` shows what there is"},
+     "unknown architecture 'kimi-k2.7', did you mean 'kimi-k2.5'?; `k25sim list architectures` shows what there "
+     "is"},
     {{{"tp", "7"}}, "plan.tp: 7 does not divide the 64 MLA heads of kimi-k2.6"},
     {{{"tp", "16"}}, "plan.tp: 16 ranks on rtx-pro-6000-8x-two-socket, which has 8 GPUs"},
     {{{"context", "300000"}}, "plan.context: 300000 tokens are more than the 262144 that kimi-k2.6 can hold"},
@@ -257,10 +261,17 @@ static void a_row_limit_beyond_all_bounds(void **state)
 static void absent_columns_are_empty(void **state)
 {
     (void)state;
-    static const struct { const char *column, *reason; } cases[] = {
-        {"wiring", "wiring is unknown"}, {"kv_dtype", "kv_dtype is unknown"}, {"spec_kind", "spec_kind is unknown"},
-        {"metric", ""}, {"anomaly", ""}, {"ep", ""}, {"output_len", ""}, {"oneshot_max_rows", ""}, {"id", ""},
-        {"spec_tokens", ""}};
+    static const struct { const char *column, *reason;
+    } cases[] = {{"wiring", "wiring is unknown"},
+                 {"kv_dtype", "kv_dtype is unknown"},
+                 {"spec_kind", "spec_kind is unknown"},
+                 {"metric", ""},
+                 {"anomaly", ""},
+                 {"ep", ""},
+                 {"output_len", ""},
+                 {"oneshot_max_rows", ""},
+                 {"id", ""},
+                 {"spec_tokens", ""}};
     int wrong = 0;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_error error;
@@ -279,16 +290,21 @@ static void absent_columns_are_empty(void **state)
 
 static void put_rows(void)
 {
-    put_text("rows.csv",
-             "id,group,variant,model,weights_kind,spec_kind,allreduce_kind,oneshot_max_bytes,oneshot_max_rows,wiring,"
-             "cell_seconds,kv_dtype,gpu,num_gpus,tp,ep,dp,pp,dcp,spec_tokens,concurrency,context,output_len,metric,value,"
-             "anomaly\n"
-             "A,kimi-k26-v4,1,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,8,two_socket_direct,30,fp8,RTX PRO 6000,8,8"
-             ",1,1,1,1,,1,0,,aggregate_tok_s,92.4,0\n"
-             "B,kimi-k26-v4,1,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,8,two_socket_direct,30,fp8,RTX PRO 6000,8,8"
-             ",1,1,1,1,,16,0,,aggregate_tok_s,636.2,0\n"
-             "C,kimi-k26-v3,2,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,0,two_socket_direct,30,fp8,RTX PRO 6000,8,8"
-             ",1,1,1,8,,1,0,,aggregate_tok_s,91.4,0\n");
+    put_text(
+        "rows.csv",
+        "id,group,variant,model,weights_kind,spec_kind,allreduce_kind,oneshot_max_bytes,oneshot_max_rows,wiring,"
+        "cell_seconds,kv_dtype,gpu,num_gpus,tp,ep,dp,pp,dcp,spec_tokens,concurrency,context,output_len,metric,"
+        "value,"
+        "anomaly\n"
+        "A,kimi-k26-v4,1,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,8,two_socket_direct,30,fp8,RTX PRO "
+        "6000,8,8"
+        ",1,1,1,1,,1,0,,aggregate_tok_s,92.4,0\n"
+        "B,kimi-k26-v4,1,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,8,two_socket_direct,30,fp8,RTX PRO "
+        "6000,8,8"
+        ",1,1,1,1,,16,0,,aggregate_tok_s,636.2,0\n"
+        "C,kimi-k26-v3,2,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,0,two_socket_direct,30,fp8,RTX PRO "
+        "6000,8,8"
+        ",1,1,1,8,,1,0,,aggregate_tok_s,91.4,0\n");
 }
 
 static void filters_choose_rows(void **state)
@@ -356,7 +372,8 @@ static void a_wrong_override_fails(void **state)
         print_message("every row skipped with '%s'\n", suite.points[0].skip);
     k25_suite_free(&suite);
     assert_false(ok);
-    assert_string_equal(error.message, "--set parameters.nccl.hopp=0.7: unknown parameter 'nccl.hopp', did you mean "
+    assert_string_equal(error.message,
+                        "--set parameters.nccl.hopp=0.7: unknown parameter 'nccl.hopp', did you mean "
                         "'nccl.hop'?");
 }
 
@@ -382,7 +399,8 @@ static void the_context_grows_while_a_cell_runs(void **state)
     (void)state;
     check_growth(SAME, 16232, 30, 8192);
     check_growth(ROW({"context", "0"}, {"concurrency", "1"}), 64, 30, 8192);
-    check_growth(ROW({"context", "10"}, {"concurrency", "1"}), 64, 30, 8192); /* shorter than the shortest prompt */
+    check_growth(ROW({"context", "10"}, {"concurrency", "1"}), 64, 30,
+                 8192);                                       /* shorter than the shortest prompt */
     check_growth(ROW({"output_len", "500"}), 16232, 30, 500); /* requests end before the cell: + 250 */
     check_growth(ROW({"cell_seconds", "0"}), 16232, 0, 8192);
     check_growth(ROW({"cell_seconds", ""}), 16232, 0, 8192); /* unknown: nothing is added */
@@ -415,8 +433,8 @@ static void the_roofline_by_hand(void **state)
     put_row(ROW({"concurrency", "1"}, {"context", "100000"}, {"metric", "step_ms"}));
     static const char *const set[] = {"parameters.routing.cv=0"};
     assert_true(k25_suite_load(&library, "points.csv", NULL, NULL, 0, set, 1, &suite, &error));
-    /* One token: 4.54 GB of BF16 and 60 x 8 x 3,096,576 B of experts (kimi.md: 6.03 GB), 100,000 x 35,136 B of cache, at
-     * 1.792 TB/s: 6.03 + 3.51 = 9.54 GB in 5.325 ms. */
+    /* One token: 4.54 GB of BF16 and 60 x 8 x 3,096,576 B of experts (kimi.md: 6.03 GB), 100,000 x 35,136 B of
+     * cache, at 1.792 TB/s: 6.03 + 3.51 = 9.54 GB in 5.325 ms. */
     assert_close(k25_point_roofline(&suite.points[0]), (6.03e9 + 3.5136e9) / 1.792e12 * 1e3, 0.001);
     k25_suite_free(&suite);
     put_row(ROW({"concurrency", "2"}, {"context", "100000"}));
@@ -471,7 +489,8 @@ static void load_build(const char *file, struct build *build)
         const struct k25_point *point = &build->suite.points[i];
         if (point->skip[0] != '\0')
             fail_msg("line %d is skipped: %s", point->line, point->skip);
-        build->observation[build->count] = (struct k25_observation){k25_point_predict, point, point->measured, 0.03};
+        build->observation[build->count] =
+            (struct k25_observation){k25_point_predict, point, point->measured, 0.03};
         build->measured[build->count++] = point->measured;
         assert_true(build->count < MAX_POINTS);
     }
@@ -492,8 +511,8 @@ static void leave_one_out(const char *file, size_t rows)
     if (!k25_fit_cross_validate(priors, build.observation, rows, fold, (int)rows, held_out, &error))
         fail_msg("%s", error.message);
     k25_score(held_out, build.measured, rows, &score);
-    print_message("%s leave-one-out: mean %.2f %%, worst %.2f %% (line %d)\n", file, 100 * score.mean, 100 * score.worst,
-                  build.suite.points[score.worst_index].line);
+    print_message("%s leave-one-out: mean %.2f %%, worst %.2f %% (line %d)\n", file, 100 * score.mean,
+                  100 * score.worst, build.suite.points[score.worst_index].line);
     omp_set_num_threads(1);
     assert_true(k25_fit_cross_validate(priors, build.observation, rows, fold, (int)rows, again, &error));
     omp_set_num_threads(omp_get_num_procs());
