@@ -24,9 +24,14 @@ char *k25_print_close(struct k25_printer *printer, struct k25_error *error)
 void k25_print_text(FILE *out, const char *key, const char *value)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    /* What YAML 1.1 reads as something other than text. */
+    static const char *const reserved[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n", NULL};
     size_t length = strlen(value);
     fprintf(out, "%s: ", key);
-    if (length > 0 && strspn(value, plain) == length && strchr("abcdefghijklmnopqrstuvwxyz", value[0])) {
+    bool word = length > 0 && strspn(value, plain) == length && strchr("abcdefghijklmnopqrstuvwxyz", value[0]);
+    for (int i = 0; word && reserved[i] != NULL; i++)
+        word = strcmp(value, reserved[i]) != 0;
+    if (word) {
         fprintf(out, "%s\n", value);
         return;
     }

@@ -123,6 +123,30 @@ static bool load_row(const char *file, const struct k25_yaml_node *row, size_t i
     return true;
 }
 
+/* A covariance: positive variances, symmetric, no correlation beyond 1 (a digit of rounding allowed). */
+static bool check_covariance(const char *file, const struct k25_yaml_node *order, const struct k25_yaml_node *rows,
+                             const struct k25_calibration *set, struct k25_error *error)
+{
+    size_t n = set->covariances;
+    const double *c = set->covariance;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            const struct k25_yaml_node *cell = rows->values[i]->values[j];
+            if (j < i && set->covaries[i] == set->covaries[j])
+                return k25_fail_at(error, file, order->values[i]->line, order->values[i]->column,
+                                   "covariance: parameter '%s' stands twice in the order", order->values[i]->text);
+            if (i == j && !(c[i * n + i] > 0))
+                return k25_fail_at(error, file, cell->line, cell->column, "covariance: the variance of %s is not positive",
+                                   order->values[i]->text);
+            if (fabs(c[i * n + j] - c[j * n + i]) > 1e-5 * sqrt(fabs(c[i * n + i] * c[j * n + j])))
+                return k25_fail_at(error, file, cell->line, cell->column, "covariance: not symmetric");
+            if (fabs(c[i * n + j]) > (1 + 1e-5) * sqrt(fabs(c[i * n + i] * c[j * n + j])))
+                return k25_fail_at(error, file, cell->line, cell->column, "covariance: a correlation is larger than 1");
+        }
+    }
+    return true;
+}
+
 static bool load_covariance(const char *file, const struct k25_yaml_node *node, struct k25_calibration *set,
                             struct k25_error *error)
 {
@@ -140,7 +164,7 @@ static bool load_covariance(const char *file, const struct k25_yaml_node *node, 
             !load_row(file, rows->values[i], i, set, error))
             return false;
     }
-    return true;
+    return check_covariance(file, order, rows, set, error);
 }
 
 bool k25_calibration_load(const char *path, struct k25_calibration *calibration, struct k25_inputs *inputs,
@@ -209,9 +233,9 @@ char *k25_calibration_print(const struct k25_calibration *calibration, struct k2
     k25_print_text(out, "source", calibration->source);
     fprintf(out, "data:\n");
     if (calibration->model[0] != '\0')
-        fprintf(out, "  model: %s\n", calibration->model);
+        k25_print_text(out, "  model", calibration->model);
     if (calibration->machine[0] != '\0')
-        fprintf(out, "  machine: %s\n", calibration->machine);
+        k25_print_text(out, "  machine", calibration->machine);
     fprintf(out, "  noise: %.4g\n", calibration->noise);
     print_range(out, "batch", calibration->batch);
     print_range(out, "context", calibration->context);

@@ -161,19 +161,29 @@ static void finish_group(struct k25_capture *capture, struct k25_capture_group *
     group->wait = group->duration - group->transfer;
 }
 
-/* Of two ranks, whether the first waits less by more than chance: four standard errors of the mean difference of their
- * durations, which no clock enters, and a nanosecond. */
-static bool waits_less(const struct k25_matches *matches, int r, int other)
+/* Of two ranks, whether the first waits less by more than chance: the sum of the differences of their durations, which
+ * no clock enters, against its standard error, with a spread for each group: four, and more for few samples. */
+static bool waits_less(const struct k25_capture *capture, const struct k25_matches *matches, int r, int other)
 {
-    double sum = 0, squares = 0, n = (double)matches->count;
-    for (size_t k = 0; k < matches->count; k++) {
-        const struct k25_match *m = &matches->list[k];
-        double difference = (double)(m->end[other] - m->start[other]) - (double)(m->end[r] - m->start[r]);
-        sum += difference;
-        squares += difference * difference;
+    double total = 0, variance = 0, samples = 0;
+    for (size_t g = 0; g < capture->groups; g++) {
+        double sum = 0, squares = 0, n = 0;
+        for (size_t k = 0; k < matches->count; k++) {
+            const struct k25_match *m = &matches->list[k];
+            if (m->group != (int)g)
+                continue;
+            double difference = (double)(m->end[other] - m->start[other]) - (double)(m->end[r] - m->start[r]);
+            sum += difference;
+            squares += difference * difference;
+            n++;
+        }
+        if (n < 2)
+            continue;
+        total += sum;
+        samples += n;
+        variance += n * fmax(squares - sum * sum / n, 0) / (n - 1);
     }
-    double mean = sum / n, variance = n > 1 ? fmax(squares - sum * mean, 0) / (n - 1) : INFINITY;
-    return mean > 4 * sqrt(variance / n) + 1;
+    return samples > 1 && total > 4 * (1 + 4 / (samples - 1)) * sqrt(variance) + samples;
 }
 
 static void find_slow_rank(struct k25_capture *capture, const struct k25_matches *matches)
@@ -189,7 +199,7 @@ static void find_slow_rank(struct k25_capture *capture, const struct k25_matches
         others += wait[r] / (capture->ranks - 1);
         next = next < 0 || wait[r] < wait[next] ? r : next;
     }
-    if (!waits_less(matches, slow, next))
+    if (!waits_less(capture, matches, slow, next))
         return;
     capture->slow_rank = slow;
     capture->slow_lag = others - wait[slow];

@@ -89,16 +89,10 @@ static int by_start(const void *a, const void *b)
 }
 
 /* A CPU range ends when all is launched, not when all has run: the step starts with the first kernel that was launched
- * inside the range. */
-static bool from_cpu(const struct k25_store *store, const struct k25_annotations *annotations,
-                     struct k25_boundaries *boundaries)
+ * inside the range. `seen` says of each range whether one was found. */
+static void from_launches(const struct k25_store *store, const struct k25_annotations *annotations, bool *seen,
+                          struct k25_boundaries *boundaries)
 {
-    size_t count = annotations->count;
-    bool *seen = calloc(count + 1, sizeof *seen);
-    if (seen == NULL || !open_boundaries(boundaries, count)) {
-        free(seen);
-        return false;
-    }
     for (size_t i = 0; i < store->events; i++) {
         const struct k25_gpu_event *event = &store->event[i];
         int64_t launch = store->run[event->run].launch;
@@ -111,8 +105,40 @@ static bool from_cpu(const struct k25_store *store, const struct k25_annotations
         boundaries->list[boundaries->count++] =
             (struct k25_boundary){k25_event_start(store, event), &annotations->list[range]};
     }
+}
+
+/* The ranges still without a kernel take the first that starts behind their own start, before that of the next range,
+ * and does not tell what launched it. */
+static void from_orphans(const struct k25_store *store, const struct k25_annotations *annotations, bool *seen,
+                         struct k25_boundaries *boundaries)
+{
+    size_t range = 0; /* ranges that have started */
+    for (size_t i = 0; i < store->events; i++) {
+        const struct k25_gpu_event *event = &store->event[i];
+        int64_t start = k25_event_start(store, event);
+        while (range < annotations->count && annotations->list[range].start <= start)
+            range++;
+        if (range == 0 || seen[range - 1] || store->run[event->run].launch >= 0 || !is_kernel(store, event))
+            continue;
+        seen[range - 1] = true;
+        boundaries->list[boundaries->count++] = (struct k25_boundary){start, &annotations->list[range - 1]};
+    }
+}
+
+/* `*joined` ranges were found by correlation. */
+static bool from_cpu(const struct k25_store *store, const struct k25_annotations *annotations,
+                     struct k25_boundaries *boundaries, size_t *joined)
+{
+    bool *seen = calloc(annotations->count + 1, sizeof *seen);
+    bool ok = seen != NULL && open_boundaries(boundaries, annotations->count);
+    if (ok) {
+        from_launches(store, annotations, seen, boundaries);
+        *joined = boundaries->count;
+        if (*joined > 0)
+            from_orphans(store, annotations, seen, boundaries);
+    }
     free(seen);
-    return true;
+    return ok;
 }
 
 /* Without correlations: the first kernel that starts behind the start of the range. */
@@ -143,10 +169,11 @@ static bool from_annotations(const struct k25_store *store, const struct k25_ann
     boundaries->source = K25_STEPS_GPU_ANNOTATION;
     if (boundaries->count > 0 && 2 * boundaries->count >= cpu->count)
         return true;
-    if (!from_cpu(store, cpu, boundaries))
+    size_t joined;
+    if (!from_cpu(store, cpu, boundaries, &joined))
         return false;
     boundaries->source = K25_STEPS_CPU_ANNOTATION;
-    if (2 * boundaries->count >= cpu->count)
+    if (2 * joined >= cpu->count)
         return true;
     boundaries->source = K25_STEPS_CPU_TIME;
     return from_cpu_time(store, cpu, boundaries);

@@ -139,7 +139,8 @@ double k25_kernel_work_time(const void *work, const struct k25_params *params)
     case K25_WORK_ALLREDUCE: return allreduce_time(w->collective.bytes, &w->collective.group, params);
     case K25_WORK_ALLGATHER:
         /* The tables count the whole buffer, the formula one rank's part. */
-        return k25_allgather_time(w->collective.bytes / w->collective.group.n, &w->collective.group, params);
+        return k25_allgather_time(k25_nccl_protocol(w->collective.bytes, params),
+                                  w->collective.bytes / w->collective.group.n, &w->collective.group, params);
     case K25_WORK_ONESHOT:
         return k25_allreduce_time(K25_BACKEND_ONESHOT, w->collective.bytes, &w->collective.group, params);
     }

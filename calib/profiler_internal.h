@@ -1,4 +1,4 @@
-/* Between the two readers of profiler tables; not for others. */
+/* Between the files of the reader of profiler tables; not for others. */
 #ifndef K25_CALIB_PROFILER_INTERNAL_H
 #define K25_CALIB_PROFILER_INTERNAL_H
 
@@ -45,7 +45,7 @@ struct k25_profiler_row *k25_profiler_add(struct k25_profiler_reader *reader, st
 
 /* A heading of the layerwise table, or a line of one already open. `*taken` says whether it was either. */
 bool k25_layerwise_line(struct k25_profiler_reader *reader, struct k25_span line, bool *taken);
-/* Kernels are the leaves of the tree. */
-void k25_layerwise_levels(struct k25_profiler_table *table);
+/* Fills in the level of every row, and the sums. */
+void k25_profiler_levels(struct k25_profiler_table *table);
 
 #endif

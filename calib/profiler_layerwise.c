@@ -144,14 +144,3 @@ bool k25_layerwise_line(struct k25_profiler_reader *reader, struct k25_span line
     *taken = reader->count > before;
     return true;
 }
-
-void k25_layerwise_levels(struct k25_profiler_table *table)
-{
-    for (size_t i = 0; i < table->rows; i++) {
-        struct k25_profiler_row *row = &table->row[i];
-        bool leaf = i + 1 == table->rows || table->row[i + 1].depth <= row->depth;
-        row->level = !leaf || row->depth == 0       ? K25_LEVEL_ANNOTATION
-                     : row->level == K25_LEVEL_COPY ? K25_LEVEL_COPY
-                                                    : K25_LEVEL_KERNEL;
-    }
-}

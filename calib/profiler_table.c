@@ -197,30 +197,6 @@ static bool take(struct k25_profiler_row *row, enum k25_profiler_column column, 
     return true;
 }
 
-/* What torch and the engines wrap in ranges: on the GPU such a range has no CPU time, like a kernel. */
-static bool is_range(const char *name)
-{
-    static const char *const starts[] = {
-        "execute_",
-        "nccl:",
-        "gloo:",
-        "ProfilerStep",
-        "## Call",
-        "step[",
-        "gpu_model_runner:",
-        "c10d::",
-        "Optimizer.",
-        "scheduler.",
-        "DistributedDataParallel",
-        "Torch-Compiled Region",
-    };
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
-        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
 static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open, struct k25_span line)
 {
     struct k25_span cells[K25_TABLE_COLUMNS];
@@ -236,10 +212,9 @@ static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open,
     }
     if (cells[0].size == 0) /* more lines of a source location */
         return true;
-    struct k25_profiler_row read = {
-        .self_cpu_ns = -1, .cpu_total_ns = -1, .self_device_ns = -1, .device_total_ns = -1, .calls = -1};
+    struct k25_profiler_row trial; /* a row with a bad cell must not get in */
     for (size_t i = 0; i < open->columns; i++) {
-        if (take(&read, open->column[i], cells[i]))
+        if (take(&trial, open->column[i], cells[i]))
             continue;
         open->damaged++;
         return k25_evidence_fault(evidence, evidence->line, line, cells[i].text, "'%.*s' is not a %s",
@@ -251,11 +226,8 @@ static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open,
     struct k25_profiler_row *added = k25_profiler_add(reader, open, cells[0]);
     if (added == NULL)
         return false;
-    read.name = added->name;
-    read.truncated = added->truncated;
-    read.line = added->line;
-    read.level = added->level;
-    *added = read;
+    for (size_t i = 0; i < open->columns; i++)
+        take(added, open->column[i], cells[i]);
     return true;
 }
 
@@ -331,39 +303,6 @@ static bool one_line(struct k25_profiler_reader *reader, struct k25_span line)
                                          : true;
 }
 
-/* A row without CPU time is a kernel, unless it is a range; a range of an unknown name gives itself away by
- * holding more than the footer says all kernels hold (pytorch#60783). */
-static enum k25_row_level level_of(const struct k25_profiler_table *table, const struct k25_profiler_row *row)
-{
-    if (row->level == K25_LEVEL_COPY)
-        return row->self_cpu_ns > 0 ? K25_LEVEL_OP : K25_LEVEL_COPY;
-    bool more_than_all = table->self_device_total_ns >= 0 && row->self_device_ns > table->self_device_total_ns;
-    if (more_than_all || is_range(row->name))
-        return K25_LEVEL_ANNOTATION;
-    bool on_cpu = row->self_cpu_ns != 0 || row->cpu_total_ns > 0;
-    return on_cpu || row->self_device_ns < 0 ? K25_LEVEL_OP : K25_LEVEL_KERNEL;
-}
-
-static int64_t sum(int64_t a, int64_t b)
-{
-    return a > INT64_MAX - b ? INT64_MAX : a + b;
-}
-
-static void levels(struct k25_profiler_table *table)
-{
-    if (table->layerwise)
-        k25_layerwise_levels(table);
-    for (size_t i = 0; i < table->rows; i++) {
-        struct k25_profiler_row *row = &table->row[i];
-        if (!table->layerwise)
-            row->level = level_of(table, row);
-        if (row->self_device_ns > 0) {
-            table->kernel_ns = sum(table->kernel_ns, row->level == K25_LEVEL_KERNEL ? row->self_device_ns : 0);
-            table->copy_ns = sum(table->copy_ns, row->level == K25_LEVEL_COPY ? row->self_device_ns : 0);
-        }
-    }
-}
-
 static bool has_device_time(const struct k25_profiler_table *table)
 {
     for (size_t i = 0; i < table->rows; i++) {
@@ -394,7 +333,7 @@ static bool judge(struct k25_profiler_reader *reader, struct k25_open_table *ope
                             "the table that starts here never closes: the text was cut behind its row %zu",
                             table->rows))
         return false;
-    levels(table);
+    k25_profiler_levels(table);
     if (!has_device_time(table) && open->damaged == 0)
         return k25_evidence_fault(evidence, table->line, nowhere, NULL,
                                   "no kernel time in a table of %zu row%s: kernels inside CUDA graphs are not "

@@ -27,8 +27,9 @@ struct reader {
 
 static void inflate_piece(struct reader *reader, int which)
 {
-    reader->failed = !k25_inflate_next(reader->stream, reader->rooms[which] + K25_TRACE_LONGEST, PIECE,
-                                       &reader->sizes[which], &reader->failure);
+    char *piece = reader->rooms[which] + K25_TRACE_LONGEST;
+    reader->failed = !k25_inflate_next(reader->stream, piece, PIECE, &reader->sizes[which], &reader->failure);
+    memset(piece + reader->sizes[which], 0, K25_TRACE_SLACK);
     reader->last[which] = reader->sizes[which] < PIECE;
 }
 

@@ -144,7 +144,7 @@ static bool string(struct cursor *cursor, struct k25_trace_span *inside, bool *o
         return stop(cursor, K25_EVENT_MORE);
     }
     *inside = (struct k25_trace_span){cursor->p + 1, (size_t)(after - cursor->p - 2)};
-    *odd = memchr(inside->at, '\\', inside->size) != NULL;
+    *odd = memchr(inside->at, '\\', inside->size) != NULL || memchr(inside->at, '\0', inside->size) != NULL;
     for (size_t i = 0; i < inside->size && !*odd; i++) {
         *odd = (inside->at[i] & 0x80) != 0;
     }

@@ -246,9 +246,18 @@ void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, co
                        bool string)
 {
     switch (field) {
-    case K25_FIELD_PH: raw->ph = string && size == 1 ? text[0] : '?'; break;
-    case K25_FIELD_CAT: raw->category = string ? k25_trace_category(text, size) : K25_CATEGORY_UNKNOWN; break;
-    case K25_FIELD_NAME: raw->name = (struct k25_trace_span){text, size}; break;
+    case K25_FIELD_PH: /* of these two the first counts, for it may decide that the rest is passed over */
+        raw->ph = raw->ph != 0 ? raw->ph : string && size == 1 && text[0] != '\0' ? text[0] : '?';
+        break;
+    case K25_FIELD_CAT:
+        if (raw->category == K25_CATEGORY_NONE) {
+            raw->category = string ? k25_trace_category(text, size) : K25_CATEGORY_UNKNOWN;
+        }
+        break;
+    case K25_FIELD_NAME:
+        raw->name = (struct k25_trace_span){text, size};
+        raw->guessed = false;
+        break;
     case K25_FIELD_PID: raw->has_pid = thread(text, size, &raw->pid); break;
     case K25_FIELD_TID: raw->has_tid = thread(text, size, &raw->tid); break;
     case K25_FIELD_TS:

@@ -20,7 +20,7 @@
 
 struct k25_trace_walk;
 
-/* Readable bytes that must follow whatever is walked: the quick walker loads past what it looks at. */
+/* Zero bytes that must follow whatever is walked: the quick walker loads past what it looks at. */
 enum { K25_TRACE_SLACK = 64 };
 
 /* An event longer than this is damage (one without an end, usually); metadata longer than this is not read. */
@@ -263,7 +263,7 @@ struct k25_trace_walk {
 
 bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options, k25_trace_visit *visit,
                     void *context, struct k25_trace_info *info);
-/* Walks what it can of `text`, whose first byte is at `offset` of the JSON; K25_TRACE_SLACK readable bytes follow it.
+/* Walks what it can of `text`, whose first byte is at `offset` of the JSON; K25_TRACE_SLACK zeros follow it.
  * Returns how many bytes are done with; the rest must come again in front of the next piece. */
 size_t k25_trace_walk_feed(struct k25_trace_walk *walk, const char *text, size_t size, uint64_t offset, bool last);
 void k25_trace_walk_free(struct k25_trace_walk *walk);

@@ -98,6 +98,14 @@ INLINE bool behind_comma(const char *p)
     return *p == ',';
 }
 
+/* True when a comma or `close` comes next, or what comes next is not known yet. */
+INLINE bool goes_on(const char *p, const char *end, char close)
+{
+    for (; p < end && is_blank(*p); p++) {
+    }
+    return p >= end || *p == ',' || *p == close;
+}
+
 /* From `p`, outside strings and `depth` levels deep, behind the brace that closes the outermost. With `brackets`,
  * both kinds count. `after_string` says that `p` is right behind a string. */
 INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t depth, bool brackets, bool after_string,
@@ -123,7 +131,8 @@ INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t d
                 depth++;
             } else if (--depth == 0) {
                 *after = at + 1;
-                return (odd & (bit | (bit - 1))) != 0 ? K25_EVENT_ODD : K25_EVENT_DONE;
+                return (odd & (bit | (bit - 1))) != 0 || (!brackets && !goes_on(at + 1, end, ']')) ? K25_EVENT_ODD
+                                                                                            : K25_EVENT_DONE;
             }
         }
         if (odd != 0) {
@@ -348,13 +357,16 @@ INLINE enum k25_trace_verdict string(struct k25_trace_raw *raw, enum k25_trace_f
     *p = quote + 1;
     size_t size = (size_t)(quote - inside);
     if (field == K25_FIELD_NAME) {
+        if (memchr(inside, '\0', size) != NULL) {
+            return K25_EVENT_ODD;
+        }
         raw->name = (struct k25_trace_span){inside, size};
         raw->guessed = false;
-    } else if (field == K25_FIELD_PH) {
-        raw->ph = size == 1 ? *inside : '?';
-    } else if (field == K25_FIELD_CAT && size == 6 && memcmp(inside, "kernel", 6) == 0) {
+    } else if (field == K25_FIELD_PH && raw->ph == 0 && size == 1 && *inside == 'X') {
+        raw->ph = 'X';
+    } else if (raw->category == K25_CATEGORY_NONE && field == K25_FIELD_CAT && size == 6 && memcmp(inside, "kernel", 6) == 0) {
         raw->category = K25_TRACE_KERNEL;
-    } else if (field == K25_FIELD_CAT && size == 15 && memcmp(inside, "python_function", 15) == 0) {
+    } else if (raw->category == K25_CATEGORY_NONE && field == K25_FIELD_CAT && size == 15 && memcmp(inside, "python_function", 15) == 0) {
         raw->category = K25_CATEGORY_PYTHON;
     } else if (field != K25_FIELD_OTHER) {
         k25_trace_raw_set(raw, field, inside, size, true);
@@ -535,7 +547,7 @@ FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
             return K25_EVENT_MORE;
         }
         if ((step->field == K25_FIELD_CAT || step->field == K25_FIELD_PH) && leave(raw)) {
-            return close_at(p, end, in_args ? 2 : 1, false, true, after);
+            return goes_on(p, end, '}') ? close_at(p, end, in_args ? 2 : 1, false, true, after) : K25_EVENT_ODD;
         }
     }
 }

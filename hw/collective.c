@@ -13,8 +13,8 @@ static double ring_time(enum k25_backend protocol, double hops, double volume, c
     if (protocol == K25_BACKEND_NCCL_LL) {
         double latency = p[K25_NCCL_BASE] + hops * p[K25_NCCL_HOP] + path;
         double bandwidth = p[K25_NCCL_LL] * group->ring_bandwidth * pow(group->n / 2.0, -p[K25_NCCL_LL_SCALING]);
-        double norm = p[K25_NCCL_LL_NORM];
-        return pow(pow(latency, norm) + pow(volume / bandwidth, norm), 1 / norm);
+        double norm = p[K25_NCCL_LL_NORM], most = fmax(latency, volume / bandwidth);
+        return most * pow(pow(latency / most, norm) + pow(volume / bandwidth / most, norm), 1 / norm);
     }
     double share = group->n > 2 ? p[K25_NCCL_RING] : 1;
     double transfer = path + volume / (p[K25_NCCL_ETA] * share * group->ring_bandwidth);
@@ -36,17 +36,16 @@ double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k
     return ring_time(backend, 2.0 * (n - 1), 2.0 * (n - 1) / n * bytes, group, params);
 }
 
-enum k25_backend k25_allgather_protocol(double bytes, const struct k25_group *group, const struct k25_params *params)
+enum k25_backend k25_nccl_protocol(double bytes, const struct k25_params *params)
 {
-    return group->n * bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
+    return bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
 }
 
-double k25_allgather_time(double bytes, const struct k25_group *group, const struct k25_params *params)
+double k25_allgather_time(enum k25_backend protocol, double bytes, const struct k25_group *group,
+                          const struct k25_params *params)
 {
     int n = group->n;
-    if (n == 1)
-        return 0;
-    return ring_time(k25_allgather_protocol(bytes, group, params), n - 1, (n - 1) * bytes, group, params);
+    return n == 1 ? 0 : ring_time(protocol, n - 1, (n - 1) * bytes, group, params);
 }
 
 double k25_wait_time(int n, double segment, const struct k25_params *params)

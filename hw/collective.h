@@ -25,10 +25,13 @@ extern const char *const k25_backend_names[]; /* NULL-terminated */
 double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k25_group *group,
                           const struct k25_params *params);
 
+/* The protocol that NCCL left to itself on PCIe takes for a buffer of `bytes`: LL up to nccl.ll_max, Simple beyond. */
+enum k25_backend k25_nccl_protocol(double bytes, const struct k25_params *params);
+
 /* s for gathering `bytes` from each rank to every rank over the NCCL ring; also the price of a reduce-scatter that
- * leaves `bytes` on each rank. LL up to nccl.ll_max, Simple beyond, counting the whole buffer. */
-enum k25_backend k25_allgather_protocol(double bytes, const struct k25_group *group, const struct k25_params *params);
-double k25_allgather_time(double bytes, const struct k25_group *group, const struct k25_params *params);
+ * leaves `bytes` on each rank. */
+double k25_allgather_time(enum k25_backend protocol, double bytes, const struct k25_group *group,
+                          const struct k25_params *params);
 
 /* s that the mean rank waits for the last one after a compute segment of `segment` seconds, when every rank's arrival
  * spreads by s = sqrt(sigma^2 + (rho segment)^2) and one rank lags behind the others by `lag`:

@@ -65,8 +65,10 @@ static int largest(const struct k25_kernel_cost *cost)
 /* (a^p + b^p + c^p)^(1/p). A fit asks millions of times, and p is 4 unless somebody says otherwise. */
 static double norm(double p, double a, double b, double c)
 {
-    if (p != 4)
-        return pow(pow(a, p) + pow(b, p) + pow(c, p), 1 / p);
+    if (p != 4) {
+        double most = fmax(a, fmax(b, c)); /* powers of ratios neither underflow nor overflow */
+        return most > 0 ? most * pow(pow(a / most, p) + pow(b / most, p) + pow(c / most, p), 1 / p) : 0;
+    }
     double aa = a * a, bb = b * b, cc = c * c;
     return sqrt(sqrt(aa * aa + bb * bb + cc * cc));
 }
@@ -138,16 +140,20 @@ double k25_moe_block(int class, double routed, double local)
 
 struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, const struct k25_params *params)
 {
+    static const double FURTHER_ROWS = 16;
     double block = k25_moe_block(class, work->routed, work->local);
     double distinct = fmin(work->distinct, work->pairs);
     if (distinct <= 0)
         return (struct k25_kernel_call){.class = class, .launches = 1, .items = work->local};
     double blocks = work->blocks > 0 ? work->blocks : distinct * ceil(work->pairs / distinct / block);
+    /* Loads that only a mean is known of: an expert's further blocks come one by one as its load grows, whatever the
+     * block, not for all experts in the same step. */
+    double further = work->blocks > 0 ? blocks - distinct : fmax(0, work->pairs / FURTHER_ROWS - distinct);
     return (struct k25_kernel_call){
         .class = class,
         .launches = 1,
         .items = work->local,
-        .bytes = work->expert_bytes * (distinct + params->value[K25_MOE_REREAD] * (blocks - distinct)),
+        .bytes = work->expert_bytes * (distinct + params->value[K25_MOE_REREAD] * further),
         .tail_bytes = work->routed * work->hidden * params->value[K25_MOE_ACTIVATION],
         .flops = 2 * blocks * block * work->matrices * work->hidden * work->columns,
         .serial = work->hidden + work->columns,
@@ -188,6 +194,8 @@ struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const
     double longest = ceil(work->context / params->value[K25_GQA_SPLIT_TOKENS]);
     double splits = work->splits > 0 ? work->splits : fmax(1, fmin(floor(slots / tiles), longest));
     double waves = fmax(1, tiles * splits / slots);
+    /* A split walks whole blocks: cutting a context in two shortens nothing below the smallest split. */
+    double walked = fmax(work->context / splits, fmin(work->context, params->value[K25_GQA_SPLIT_TOKENS]));
     double rows = work->sequences * work->rows;
     return (struct k25_kernel_call){
         .class = K25_KERNEL_GQA,
@@ -196,6 +204,6 @@ struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const
         .bytes = work->sequences * work->context * work->cache_bytes,
         .flops = 2 * rows * work->kv_heads * blocks * HEAD_BLOCK * work->context *
                  (work->key_dim + work->value_dim),
-        .serial = waves * work->context / splits * work->key_dim / HEAD_DIM,
+        .serial = waves * walked * work->key_dim / HEAD_DIM,
     };
 }

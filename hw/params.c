@@ -48,6 +48,26 @@ static const struct k25_field file_fields[] = {
     {.key = NULL},
 };
 
+bool k25_param_valid(int id, double value)
+{
+    static const int divisors[] = {
+        K25_P_NORM,       K25_KERNEL_SCALE, K25_BANDWIDTH,    K25_GEMM_MEM,     K25_GEMM_MAC,        K25_FP8_MEM,
+        K25_FP8_MAC,      K25_FP4_MEM,      K25_FP4_MAC,      K25_INT4_MEM,     K25_INT4_MAC,        K25_K_SPLIT,
+        K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_FP4_MEM,  K25_MOE_FP4_MAC,  K25_MOE_FP8_MEM,     K25_MOE_FP8_MAC,
+        K25_MOE_BF16_MEM, K25_MOE_BF16_MAC, K25_MLA_MEM,      K25_MLA_SPLITS,   K25_MLA_SPLIT_TOKENS, K25_GQA_MEM,
+        K25_GQA_SPLIT_TOKENS, K25_NCCL_LL,  K25_NCCL_LL_NORM, K25_NCCL_ETA,     K25_NCCL_RING,       K25_ONESHOT_ETA,
+    };
+    double in_unit = value / k25_param_info[id].scale;
+    if (value == 0) {
+        for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
+            if (divisors[i] == id)
+                return false;
+        }
+        return true;
+    }
+    return in_unit >= 1e-12 && in_unit <= 1e12;
+}
+
 int k25_param_find(const char *name)
 {
     for (int i = 0; i < K25_PARAMS; i++) {

@@ -122,13 +122,29 @@ static bool check_division(const struct k25_plan *plan, const struct k25_archite
     return true;
 }
 
+/* A plan that no file was loaded into has been through no table: the smallest values again. */
+static bool check_ranges(const struct k25_plan *plan, const struct k25_inputs *inputs, struct k25_error *error)
+{
+    const struct { const char *path; double value; } ones[] = {
+        {"plan.tp", plan->tp},       {"plan.ep", plan->ep},       {"plan.dp", plan->dp},
+        {"plan.dcp", plan->dcp},     {"plan.pp", plan->pp},       {"plan.batch", plan->batch},
+        {"plan.context", plan->context}, {"plan.graph.max_rows", plan->graph.max_rows},
+    };
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+        if (!(ones[i].value >= 1))
+            return k25_inputs_fail(inputs, ones[i].path, error, "%g is out of range, expected at least 1",
+                                   ones[i].value);
+    }
+    return true;
+}
+
 bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *architecture,
                     const struct k25_machine *machine, const struct k25_inputs *inputs, struct k25_error *error)
 {
     const char *unsupported = k25_architecture_unsupported(architecture);
     if (unsupported != NULL)
         return k25_fail(error, K25_BAD_INPUT, "%s: its %s is not supported yet", architecture->name, unsupported);
-    if (!check_supported(plan, inputs, error) || !check_division(plan, architecture, inputs, error))
+    if (!check_ranges(plan, inputs, error) || !check_supported(plan, inputs, error) || !check_division(plan, architecture, inputs, error))
         return false;
     if (plan->tp * plan->pp * plan->dp > machine->gpus)
         return k25_inputs_fail(inputs, "plan.tp", error, "%d ranks on %s, which has %d GPUs", plan->tp,

@@ -16,9 +16,17 @@ bool k25_question_make(const struct k25_architecture *architecture, const struct
     return k25_machine_group(machine, plan->tp, &question->group, error);
 }
 
+static double collective_time(const struct k25_question *question, int kind, int backend, double bytes,
+                              const struct k25_params *params)
+{
+    return kind == K25_OP_ALLREDUCE
+               ? k25_allreduce_time((enum k25_backend)backend, bytes, &question->group, params)
+               : k25_allgather_time((enum k25_backend)backend, bytes, &question->group, params);
+}
+
 /* Left to itself NCCL keeps LL up to a size and never takes LL128 on PCIe. Where NCCL_PROTO names all three, it takes
  * the cheapest. */
-static int nccl_protocol(const struct k25_question *question, double bytes, const struct k25_params *params)
+static int nccl_protocol(const struct k25_question *question, int kind, double bytes, const struct k25_params *params)
 {
     switch (question->plan.allreduce.protocol) {
     case K25_PROTO_LL:
@@ -30,14 +38,14 @@ static int nccl_protocol(const struct k25_question *question, double bytes, cons
     case K25_PROTO_ALL: {
         int best = K25_BACKEND_NCCL_LL;
         for (int protocol = K25_BACKEND_NCCL_LL128; protocol <= K25_BACKEND_NCCL_SIMPLE; protocol++) {
-            if (k25_allreduce_time((enum k25_backend)protocol, bytes, &question->group, params) <
-                k25_allreduce_time((enum k25_backend)best, bytes, &question->group, params))
+            if (collective_time(question, kind, protocol, bytes, params) <
+                collective_time(question, kind, best, bytes, params))
                 best = protocol;
         }
         return best;
     }
-    default:
-        return bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
+    default: /* a gather's size is that of the buffer it fills */
+        return (int)k25_nccl_protocol(kind == K25_OP_ALLREDUCE ? bytes : bytes * question->group.n, params);
     }
 }
 
@@ -45,7 +53,7 @@ int k25_allreduce_choice(const struct k25_question *question, double rows, doubl
                          const struct k25_params *params)
 {
     const struct k25_plan_allreduce *plan = &question->plan.allreduce;
-    int nccl = nccl_protocol(question, bytes, params);
+    int nccl = nccl_protocol(question, K25_OP_ALLREDUCE, bytes, params);
     switch (plan->backend) {
     case K25_AR_ONESHOT:
         return K25_BACKEND_ONESHOT;
@@ -74,14 +82,9 @@ static void price_kernel(const struct k25_question *question, const struct k25_o
 static void price_collective(const struct k25_question *question, const struct k25_operator *op, double segment,
                              const struct k25_params *params, struct k25_priced *priced)
 {
-    double transfer;
-    if (op->kind == K25_OP_ALLREDUCE) {
-        priced->backend = k25_allreduce_choice(question, op->rows, op->message, params);
-        transfer = k25_allreduce_time((enum k25_backend)priced->backend, op->message, &question->group, params);
-    } else {
-        priced->backend = (int)k25_allgather_protocol(op->message, &question->group, params);
-        transfer = k25_allgather_time(op->message, &question->group, params);
-    }
+    priced->backend = op->kind == K25_OP_ALLREDUCE ? k25_allreduce_choice(question, op->rows, op->message, params)
+                                                   : nccl_protocol(question, op->kind, op->message, params);
+    double transfer = collective_time(question, op->kind, priced->backend, op->message, params);
     priced->transfer = op->calls * transfer;
     priced->wait = op->calls * k25_wait_time(question->group.n, segment, params);
     priced->time = priced->transfer + priced->wait;

@@ -134,9 +134,11 @@ static bool apply_parameters(struct overrides *overrides, struct k25_params *par
             return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: unknown parameter '%s'%s", o->key, o->value,
                             o->key + 11, k25_did_you_mean(o->key + 11, k25_param_names, hint, sizeof hint));
         double value;
-        if (!k25_parse_real(o->value, &value) || value < 0)
-            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: '%s' is not a number of at least 0", o->key, o->value,
-                            o->value);
+        if (!k25_parse_real(o->value, &value))
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: '%s' is not a number", o->key, o->value, o->value);
+        if (!k25_param_valid(id, value * k25_param_info[id].scale))
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: %s is out of range, expected 1e-12 to 1e+12%s", o->key,
+                            o->value, o->value, k25_param_valid(id, 0) ? ", or 0" : "");
         params->value[id] = value * k25_param_info[id].scale;
         struct k25_input input = {o->key, o->value, (char *)k25_param_info[id].unit, K25_FROM_OVERRIDE, "--set", 0, 0};
         if (!k25_inputs_record(inputs, input, error))
@@ -154,10 +156,13 @@ static bool all_used(const struct overrides *overrides, struct k25_error *error)
         if (o->used)
             continue;
         char head[64], hint[80];
+        bool known = false;
         snprintf(head, sizeof head, "%.*s", (int)strcspn(o->key, "."), o->key);
+        for (int h = 0; heads[h] != NULL; h++)
+            known = known || strcmp(head, heads[h]) == 0;
         return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: unknown key '%s'%s; keys start with plan, machine, "
                         "architecture, weights, calibration, parameters or load", o->key, o->value, o->key,
-                        k25_did_you_mean(head, heads, hint, sizeof hint));
+                        known ? "" : k25_did_you_mean(head, heads, hint, sizeof hint));
     }
     return true;
 }

@@ -60,7 +60,7 @@ static int whole(struct row *row, const char *column, int scenario_value)
 {
     long long value = scenario_value;
     const char *text = cell(row, column);
-    if (text[0] == '\0' && row->point->scenario == NULL)
+    if (text[0] == '\0' && !row->point->described)
         skip(row, "%s is unknown", column);
     else if (text[0] != '\0' && (!k25_parse_int(text, &value) || value < 0 || value > 1000000))
         fail(row, column, "a whole number of at least 0");
@@ -71,7 +71,7 @@ static int choice(struct row *row, const char *column, const char *const *names,
 {
     const char *text = cell(row, column);
     if (text[0] == '\0') {
-        if (row->point->scenario == NULL)
+        if (!row->point->described)
             skip(row, "%s is unknown", column);
         return scenario_value;
     }
@@ -107,6 +107,19 @@ static const char *machine_of(struct row *row)
     return "";
 }
 
+/* The part of a message that says which model, scheme or machine is not in the library; NULL when it says something
+ * else. */
+static const char *missing_name(const char *message)
+{
+    static const char *const starts[] = {"unknown architecture ", "unknown weights ", "unknown machine "};
+    for (int i = 0; i < 3; i++) {
+        const char *at = strstr(message, starts[i]);
+        if (at != NULL)
+            return at;
+    }
+    return NULL;
+}
+
 /* The scenario with the row's architecture, weights and machine: loaded once, then shared. NULL with the row skipped
  * when something it names is not in the library. */
 static struct k25_scenario *obtain(const struct k25_library *library, struct k25_suite *suite, const char *name,
@@ -123,6 +136,8 @@ static struct k25_scenario *obtain(const struct k25_library *library, struct k25
     for (int i = 0; i < 3; i++) {
         if (names[i].value[0] == '\0' && !row->point->described)
             skip(row, "%s is unknown", names[i].key);
+        if (strchr(names[i].value, '/') != NULL)
+            skip(row, "%s '%.100s' is not a name", names[i].key, names[i].value);
         snprintf(names[i].text, 160, "%s=%s", names[i].key, names[i].value);
         if (names[i].value[0] != '\0')
             all[used++] = names[i].text;
@@ -149,8 +164,14 @@ static struct k25_scenario *obtain(const struct k25_library *library, struct k25
     struct k25_error error;
     snprintf(setting->key, sizeof setting->key, "%s", key);
     if (!k25_scenario_load(library, name, all, used, &setting->scenario, &error)) {
-        const char *what = strstr(error.message, "unknown ");
-        skip(row, "%.150s", what != NULL ? what : error.message);
+        /* What the row names and nobody has is a reason to skip it; any other fault is the caller's. */
+        const char *what = missing_name(error.message);
+        if (what != NULL) {
+            skip(row, "%.*s", (int)fmin(150, (double)strcspn(what, ";")), what);
+        } else {
+            *row->error = error;
+            row->failed = true;
+        }
         k25_scenario_free(&setting->scenario);
         free(setting);
         return NULL;
@@ -187,13 +208,16 @@ static void read_plan(struct row *row, struct k25_plan *plan)
         skip(row, "oneshot_max_bytes is unknown");
     if (threshold[0] != '\0') {
         allreduce->oneshot_max_bytes = number(row, "oneshot_max_bytes", 0);
-        allreduce->oneshot_max_rows = (int)number(row, "oneshot_max_rows", 0);
+        allreduce->oneshot_max_rows =
+            cell(row, "oneshot_max_rows")[0] == '\0' ? 0 : whole(row, "oneshot_max_rows", 0);
     }
 }
 
 static void read_answer(struct row *row)
 {
     struct k25_point *point = row->point;
+    if (cell(row, "metric")[0] == '\0')
+        skip(row, "metric is unknown");
     point->metric = choice(row, "metric", k25_metric_names, 0);
     point->measured = number(row, "value", 0);
     point->load.cell_seconds = number(row, "cell_seconds", point->load.cell_seconds);

@@ -29,82 +29,80 @@ static const char *class_of(const struct k25_kernel_rules *rules, const char *na
 }
 
 /* A word of another class stands in each of these names. */
+static const struct {
+    const char *name, *class;
+} traps[] = {
+    {"void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int> > >(x)", "attention"},
+    {"void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernel<int> >(x)", "mla"},
+    {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<GroupProblemShape<int> > >(x)", "moe_gemm"},
+    {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int> >(x)", "dense_gemm"},
+    {"void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16>(int)", "kv_write"},
+    {"void vllm::concat_and_cache_mla_kernel<__nv_bfloat16>(int)", "kv_write"},
+    {"void flashinfer::RopeQuantizeAppendPagedKVCacheKernel<int>(int)", "kv_write"},
+    {"void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)", "allreduce"},
+    {"void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<1>(int)", "allreduce"},
+    {"void tensorrt_llm::rmsNormLamport<8>(int)", "allreduce"},
+    {"void one_shot_all_reduce_norm_kernel<8>(int)", "allreduce"},
+    {"void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)", "allreduce"},
+    {"void <unnamed>::multimem_all_reduce_kernel<c10::BFloat16, (int)16>(T1 *)", "allreduce"},
+    {"ipc_topo_rsag8_push_param_kernel", "allreduce"},
+    {"push_oneshot_param_kernel", "allreduce"},
+    {"void marlin_moe_wna16::Marlin<1125899906909960l, 256>(int4 const*)", "moe_gemm"},
+    {"void marlin::Marlin<1125899906909960l, 256>(int4 const*)", "dense_gemm"},
+    {"gptq_marlin_repack_kernel<4>", "other"},
+    {"bmm_E4m3_E4m3E4m3_Fp32_t128x32x128u2_s6_et64x32_m64x32x32", "moe_gemm"},
+    {"nvjet_tst_64x8_64x16_2x1_v_bz_NNT", "dense_gemm"},
+    {"nvjet_sm120_qqtst_mma_64x32x128", "dense_gemm"},
+    {"_fwd_grouped_kernel_stage1", "mla"},
+    {"_fwd_kernel_stage2", "mla"},
+    {"fmhaSm100fKernel_QkvBfloat16OBfloat16HQk576HV512HVPerCta128", "mla"},
+    {"fmhaSm100fKernel_QkvBfloat16OBfloat16H128PagedKvCausal", "attention"},
+    {"triton_red_fused__to_copy_add_addmm_as_strided_fmha_v3_fwd_mean_mul_neg_pow_rsqrt_7", "norm"},
+    {"triton_poi_fused_constant_pad_nd_moe_forward_0", "elementwise"},
+    {"void fbgemm_gpu::permute_2D_data_kernel<false>(int)", "other"},
+    {"void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024>(float*)", "sampling"},
+    {"void flashinfer::sampling::RadixTopKMaskLogitsKernel_MultiCTA<1>(int)", "sampling"},
+    {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, int> "
+     ">(x)",
+     "sampling"},
+    {"void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float, at::native::func_wrapper_t<int> > "
+     ">(x)",
+     "reduce"},
+    {"void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(int)::x>(int)", "copy"},
+    {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)", "elementwise"},
+    {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<UnaryOpFunctor<long>, "
+     "at::native::Copy<long, "
+     "long> >(int)",
+     "copy"},
+    {"void vllm::topKPerRowDecode<1024>(float const*)", "sparse_index"},
+    {"void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)", "sampling"},
+    {"void vllm::moe::topkGatingSoftmax<8, 256>(float const*)", "routing"},
+    {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "allreduce"},
+    {"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "allgather"},
+    {"ncclDevKernel_Generic_2(ncclDevKernelArgsStorage<4096ul>)", "comm_other"},
+    {"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "alltoall"},
+    {"ncclSymkDevKernel_AllReduce_RSxLD_AGxST_sum_bf16", "allreduce"},
+    {"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", "allreduce"},
+    {"std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type "
+     "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)",
+     "norm"},
+    {"std::enable_if<T2>(int)0&&vllm::_typeConvert<T1>::exists, void>::type "
+     "vllm::fused_add_rms_norm_kernel<c10::BFloat16, (int)8>(T1 *)",
+     "norm"},
+    {"_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16EEvPS3_i.kd", "activation"},
+    {"Memcpy DtoD (Device -> Device)", "copy"},
+    {"Memset (Device)", "memset"},
+    {"void somebody::new_thing<int>(int)", "other"},
+    {"", "other"},
+};
+
 static void collisions(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name, *class;
-    } cases[] = {
-        {"void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnFwdSm90<int> > >(x)",
-         "attention"},
-        {"void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernel<int> >(x)", "mla"},
-        {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<GroupProblemShape<int> > >(x)",
-         "moe_gemm"},
-        {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int> >(x)", "dense_gemm"},
-        {"void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16>(int)", "kv_write"},
-        {"void vllm::concat_and_cache_mla_kernel<__nv_bfloat16>(int)", "kv_write"},
-        {"void flashinfer::RopeQuantizeAppendPagedKVCacheKernel<int>(int)", "kv_write"},
-        {"void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)", "allreduce"},
-        {"void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<1>(int)", "allreduce"},
-        {"void tensorrt_llm::rmsNormLamport<8>(int)", "allreduce"},
-        {"void one_shot_all_reduce_norm_kernel<8>(int)", "allreduce"},
-        {"void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)", "allreduce"},
-        {"void <unnamed>::multimem_all_reduce_kernel<c10::BFloat16, (int)16>(T1 *)", "allreduce"},
-        {"ipc_topo_rsag8_push_param_kernel", "allreduce"},
-        {"push_oneshot_param_kernel", "allreduce"},
-        {"void marlin_moe_wna16::Marlin<1125899906909960l, 256>(int4 const*)", "moe_gemm"},
-        {"void marlin::Marlin<1125899906909960l, 256>(int4 const*)", "dense_gemm"},
-        {"gptq_marlin_repack_kernel<4>", "other"},
-        {"bmm_E4m3_E4m3E4m3_Fp32_t128x32x128u2_s6_et64x32_m64x32x32", "moe_gemm"},
-        {"nvjet_tst_64x8_64x16_2x1_v_bz_NNT", "dense_gemm"},
-        {"nvjet_sm120_qqtst_mma_64x32x128", "dense_gemm"},
-        {"_fwd_grouped_kernel_stage1", "mla"},
-        {"_fwd_kernel_stage2", "mla"},
-        {"fmhaSm100fKernel_QkvBfloat16OBfloat16HQk576HV512HVPerCta128", "mla"},
-        {"fmhaSm100fKernel_QkvBfloat16OBfloat16H128PagedKvCausal", "attention"},
-        {"triton_red_fused__to_copy_add_addmm_as_strided_fmha_v3_fwd_mean_mul_neg_pow_rsqrt_7", "norm"},
-        {"triton_poi_fused_constant_pad_nd_moe_forward_0", "elementwise"},
-        {"void fbgemm_gpu::permute_2D_data_kernel<false>(int)", "other"},
-        {"void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024>(float*)", "sampling"},
-        {"void flashinfer::sampling::RadixTopKMaskLogitsKernel_MultiCTA<1>(int)", "sampling"},
-        {"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, int> "
-         ">(x)",
-         "sampling"},
-        {"void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float, at::native::func_wrapper_t<int> > "
-         ">(x)",
-         "reduce"},
-        {"void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(int)::x>(int)", "copy"},
-        {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)",
-         "elementwise"},
-        {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<UnaryOpFunctor<long>, "
-         "at::native::Copy<long, "
-         "long> >(int)",
-         "copy"},
-        {"void vllm::topKPerRowDecode<1024>(float const*)", "sparse_index"},
-        {"void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(int)", "sampling"},
-        {"void vllm::moe::topkGatingSoftmax<8, 256>(float const*)", "routing"},
-        {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "allreduce"},
-        {"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "allgather"},
-        {"ncclDevKernel_Generic_2(ncclDevKernelArgsStorage<4096ul>)", "comm_other"},
-        {"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "alltoall"},
-        {"ncclSymkDevKernel_AllReduce_RSxLD_AGxST_sum_bf16", "allreduce"},
-        {"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", "allreduce"},
-        {"std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type "
-         "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)",
-         "norm"},
-        {"std::enable_if<T2>(int)0&&vllm::_typeConvert<T1>::exists, void>::type "
-         "vllm::fused_add_rms_norm_kernel<c10::BFloat16, (int)8>(T1 *)",
-         "norm"},
-        {"_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16EEvPS3_i.kd", "activation"},
-        {"Memcpy DtoD (Device -> Device)", "copy"},
-        {"Memset (Device)", "memset"},
-        {"void somebody::new_thing<int>(int)", "other"},
-        {"", "other"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const char *class = class_of(house, cases[i].name);
-        if (strcmp(class, cases[i].class) != 0)
-            fail_msg("%s: %s, expected %s", cases[i].name, class, cases[i].class);
+    for (size_t i = 0; i < sizeof traps / sizeof traps[0]; i++) {
+        const char *class = class_of(house, traps[i].name);
+        if (strcmp(class, traps[i].class) != 0)
+            fail_msg("%s: %s, expected %s", traps[i].name, class, traps[i].class);
     }
 }
 

@@ -257,7 +257,7 @@ static void test_collective(void **state)
                        k25_allreduce_time(K25_BACKEND_NCCL_LL, 16384, &group, &centres), 0);
     assert_float_equal(time_of(&table->row[1]),
                        k25_allreduce_time(K25_BACKEND_NCCL_SIMPLE, 1048576, &group, &centres), 0);
-    assert_float_equal(time_of(&table->row[2]), k25_allgather_time(4096, &group, &centres), 0);
+    assert_float_equal(time_of(&table->row[2]), k25_allgather_time(K25_BACKEND_NCCL_LL, 4096, &group, &centres), 0);
     assert_true(k25_machine_group(&machine, 2, &group, &error));
     assert_float_equal(time_of(&table->row[3]),
                        k25_allreduce_time(K25_BACKEND_ONESHOT, 16384, &group, &centres), 0);

@@ -70,7 +70,7 @@ static void one_gpu_moves_nothing(void **state)
     struct k25_group group = {.n = 1, .ring_bandwidth = INFINITY, .peer_bandwidth = INFINITY};
     for (int backend = 0; backend <= K25_BACKEND_ONESHOT; backend++)
         assert_true(k25_allreduce_time((enum k25_backend)backend, 1e6, &group, &params) == 0);
-    assert_true(k25_allgather_time(1e6, &group, &params) == 0);
+    assert_true(k25_allgather_time(K25_BACKEND_NCCL_LL, 1e6, &group, &params) == 0);
     assert_true(k25_wait_time(1, 1e-3, &params) == 0);
 }
 
@@ -89,11 +89,14 @@ static void gather_by_hand(void **state)
     struct k25_params params = hand_params(1);
     struct k25_group group = group_of(4);
     /* 100 KB from each of 4: 3 hops, 4 + 3 x 1.5 = 8.5 us; 300 KB at 14.1421 GB/s: 21.2132 us. */
-    assert_close(k25_allgather_time(1e5, &group, &params) * 1e6, 8.5 + 21.213203435596427, 1e-12);
+    assert_close(k25_allgather_time(K25_BACKEND_NCCL_LL, 1e5, &group, &params) * 1e6, 8.5 + 21.213203435596427, 1e-12);
     /* 500 KB in all are the last that go by LL; one byte a rank more is Simple: 8 + 3 x 4 + 375,003 B at
      * 36 GB/s. */
-    assert_close(k25_allgather_time(125000, &group, &params) * 1e6, 8.5 + 26.516504294495533, 1e-12);
-    assert_close(k25_allgather_time(125001, &group, &params) * 1e6, 20 + 375.003 / 36, 1e-12);
+    assert_int_equal(k25_nccl_protocol(500000, &params), K25_BACKEND_NCCL_LL);
+    assert_int_equal(k25_nccl_protocol(500001, &params), K25_BACKEND_NCCL_SIMPLE);
+    assert_close(k25_allgather_time(K25_BACKEND_NCCL_LL, 125000, &group, &params) * 1e6, 8.5 + 26.516504294495533,
+                 1e-12);
+    assert_close(k25_allgather_time(K25_BACKEND_NCCL_SIMPLE, 125001, &group, &params) * 1e6, 20 + 375.003 / 36, 1e-12);
 }
 
 /* An independent form of the same number: E[max] = int_0^inf (1 - Phi^n) - int_-inf^0 Phi^n. */
@@ -202,7 +205,7 @@ static void more_costs_more(void **state)
         far.ring_latency *= 1.5;
         far.peer_latency *= 1.5;
         assert_true(k25_allreduce_time(backend, bytes, &far, &params) > time);
-        assert_true(k25_allgather_time(bytes, &far, &params) > k25_allgather_time(bytes, &group, &params));
+        assert_true(k25_allgather_time(K25_BACKEND_NCCL_LL, bytes, &far, &params) > k25_allgather_time(K25_BACKEND_NCCL_LL, bytes, &group, &params));
         wide.ring_bandwidth *= 1.5;
         wide.peer_bandwidth *= 1.5;
         assert_true(k25_allreduce_time(backend, bytes, &wide, &params) < time);

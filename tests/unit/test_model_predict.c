@@ -185,7 +185,7 @@ static void operators_are_priced_by_hw(void **state)
     assert_true(k25_machine_group(&box.machine, 8, &group, &error));
     double one = k25_allreduce_time(K25_BACKEND_NCCL_LL, 14336, &group, &params);
     assert_close(p.allreduce_transfer, 123 * one, 1e-12);
-    assert_close(priced(&p, "gather_logits", 0)->transfer, k25_allgather_time(40960, &group, &params), 1e-12);
+    assert_close(priced(&p, "gather_logits", 0)->transfer, k25_allgather_time(K25_BACKEND_NCCL_LL, 40960, &group, &params), 1e-12);
     const struct k25_operator *op = find_op(&p.step_work, "q_b", 1);
     struct k25_kernel_cost cost = k25_kernel_cost(&op->call, &box.machine.gpu, &params);
     assert_close(priced(&p, "q_b", 1)->time, 60 * cost.time, 1e-12);
