@@ -17,7 +17,7 @@
 #include "calib/capture.h"
 
 enum {
-    K25_SLOTS = 65535,       /* kinds of GPU work told apart */
+    K25_SLOTS = 65535, /* kinds of GPU work told apart */
     K25_RUNS = (1 << 24) - 1,
     K25_ANNOTATIONS = 1 << 18,
 };
@@ -115,10 +115,10 @@ struct k25_boundaries {
 };
 
 /* ---- capture_sort.c ---- */
-void k25_sort_events(struct k25_gpu_event *events, size_t count); /* by start, then slot, then duration */
+void k25_sort_events(struct k25_gpu_event *events, size_t count);  /* by start, then slot, then duration */
 void k25_sort_launches(struct k25_launch *launches, size_t count); /* by correlation, then time */
-int64_t k25_median(int64_t *values, size_t count); /* the lower one; reorders; 0 of nothing */
-int k25_compare_ns(const void *a, const void *b);  /* of int64_t, for qsort */
+int64_t k25_median(int64_t *values, size_t count);                 /* the lower one; reorders; 0 of nothing */
+int k25_compare_ns(const void *a, const void *b);                  /* of int64_t, for qsort */
 
 /* ---- capture_annotation.c ---- */
 /* False: the name is nothing an engine writes around a step. Fills all but the times. */

@@ -1,5 +1,5 @@
-/* Which collective of one rank is which of another: by ordinal inside (step, class, bytes), never by id or time. Steps of
- * two ranks may be shifted, when one began to record earlier. */
+/* Which collective of one rank is which of another: by ordinal inside (step, class, bytes), never by id or time.
+ * Steps of two ranks may be shifted, when one began to record earlier. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@ enum { SHIFTS = 8, SAMPLES = 2048 };
 /* A rank's collectives by step. */
 struct index {
     const struct k25_rank *rank;
-    size_t *first; /* [steps + 1] */
-    int *group;    /* [collectives] */
+    size_t *first;   /* [steps + 1] */
+    int *group;      /* [collectives] */
     ptrdiff_t shift; /* step i of the first rank is step i + shift of this one */
 };
 
@@ -58,7 +58,8 @@ static bool make_groups(struct k25_capture *capture, struct index *index)
     return true;
 }
 
-/* Step `i` of the first rank in the steps of another, -1: it has none, or not one of the same batch that is kept. */
+/* Step `i` of the first rank in the steps of another, -1: it has none, or not one of the same batch that is kept.
+ */
 static ptrdiff_t other_step(const struct index *a, const struct index *b, size_t i, ptrdiff_t shift)
 {
     ptrdiff_t j = (ptrdiff_t)i + shift;
@@ -69,9 +70,10 @@ static ptrdiff_t other_step(const struct index *a, const struct index *b, size_t
     return same && x->fate == K25_STEP_KEPT && y->fate == K25_STEP_KEPT ? j : -1;
 }
 
-/* The median difference of the ends of collectives under a shift, and the median distance from it. Returns how many
- * steps it compared. */
-static size_t try_shift(const struct index *a, const struct index *b, ptrdiff_t shift, int64_t *offset, int64_t *spread)
+/* The median difference of the ends of collectives under a shift, and the median distance from it. Returns how
+ * many steps it compared. */
+static size_t try_shift(const struct index *a, const struct index *b, ptrdiff_t shift, int64_t *offset,
+                        int64_t *spread)
 {
     int64_t sample[SAMPLES];
     size_t n = 0, steps = 0, stride = 1 + a->rank->collectives / (SAMPLES / 2);
@@ -93,8 +95,8 @@ static size_t try_shift(const struct index *a, const struct index *b, ptrdiff_t 
     return n > 0 ? steps : 0;
 }
 
-/* The right shift makes the ends of collectives agree up to a constant. When several do (every period alike), ranks
- * with as many steps as the first are not shifted, others are shifted so that the clocks differ least. */
+/* The right shift makes the ends of collectives agree up to a constant. When several do (every period alike),
+ * ranks with as many steps as the first are not shifted, others are shifted so that the clocks differ least. */
 static ptrdiff_t find_shift(const struct index *a, const struct index *b)
 {
     int64_t offset[2 * SHIFTS + 1], spread[2 * SHIFTS + 1], least = INT64_MAX;
@@ -133,8 +135,8 @@ static bool count_step(const struct k25_capture *capture, const struct index *in
     return true;
 }
 
-/* Turns the counts of a step into what to match: base[group] is where its first match goes, SIZE_MAX when the ranks do
- * not agree how many there are. Returns how many match. */
+/* Turns the counts of a step into what to match: base[group] is where its first match goes, SIZE_MAX when the
+ * ranks do not agree how many there are. Returns how many match. */
 static size_t plan_step(struct k25_capture *capture, const size_t *count, size_t at, size_t *base)
 {
     size_t ranks = (size_t)capture->ranks, matched = 0;
@@ -154,8 +156,8 @@ static size_t plan_step(struct k25_capture *capture, const size_t *count, size_t
     return matched;
 }
 
-static void fill_step(const struct k25_capture *capture, const struct index *index, size_t step, const size_t *base,
-                      struct k25_matches *matches)
+static void fill_step(const struct k25_capture *capture, const struct index *index, size_t step,
+                      const size_t *base, struct k25_matches *matches)
 {
     for (int r = 0; r < capture->ranks; r++) {
         size_t i = (size_t)((ptrdiff_t)step + index[r].shift);

@@ -6,32 +6,43 @@
 
 #include "calib/capture_internal.h"
 
-const char *const k25_step_source_names[] = {"gpu_annotation", "cpu_annotation", "cpu_annotation_time", "profiler_step",
-                                             "graph_replay", "anchor_kernel", "none", NULL};
+const char *const k25_step_source_names[] = {"gpu_annotation",
+                                             "cpu_annotation",
+                                             "cpu_annotation_time",
+                                             "profiler_step",
+                                             "graph_replay",
+                                             "anchor_kernel",
+                                             "none",
+                                             NULL};
 
 /* Times are kept in 48 bits, around the first event: 39 hours to either side. */
 #define MIDDLE ((int64_t)1 << 47)
 #define LONGEST (((int64_t)1 << 40) - 1)
 
-enum { EVENT_ROOM = K25_CAPTURE_BYTES / sizeof(struct k25_gpu_event), RUN_ROOM = K25_CAPTURE_BYTES / 16,
-       LAUNCH_ROOM = K25_CAPTURE_BYTES / 32 };
+enum {
+    EVENT_ROOM = K25_CAPTURE_BYTES / sizeof(struct k25_gpu_event),
+    RUN_ROOM = K25_CAPTURE_BYTES / 16,
+    LAUNCH_ROOM = K25_CAPTURE_BYTES / 32
+};
 
 /* The words of "Collective name" for the classes of the rules; first come, first served. */
 static const char *const collective_words[][2] = {
-    {"allreduce", "allreduce"},   {"all_reduce", "allreduce"},     {"allgather", "allgather"},
-    {"all_gather", "allgather"},  {"reduce_scatter", "reducescatter"}, {"all_to_all", "alltoall"},
-    {"broadcast", "broadcast"},   {"send", "p2p"},
+    {"allreduce", "allreduce"},          {"all_reduce", "allreduce"},
+    {"allgather", "allgather"},          {"all_gather", "allgather"},
+    {"reduce_scatter", "reducescatter"}, {"all_to_all", "alltoall"},
+    {"broadcast", "broadcast"},          {"send", "p2p"},
 };
 enum { COLLECTIVE_WORDS = sizeof collective_words / sizeof *collective_words };
-_Static_assert(COLLECTIVE_WORDS == sizeof((struct k25_store *)NULL)->collective_class / sizeof(int), "one class each");
+_Static_assert(COLLECTIVE_WORDS == sizeof((struct k25_store *)NULL)->collective_class / sizeof(int),
+               "one class each");
 
 static int element_bytes(const char *dtype)
 {
     static const struct {
         const char *name;
         int bytes;
-    } types[] = {{"BFloat16", 2}, {"Half", 2},  {"Float8", 1}, {"Float", 4}, {"Double", 8},
-                 {"Byte", 1},     {"Char", 1},  {"Bool", 1},   {"Short", 2}, {"Int", 4},  {"Long", 8}};
+    } types[] = {{"BFloat16", 2}, {"Half", 2}, {"Float8", 1}, {"Float", 4}, {"Double", 8}, {"Byte", 1},
+                 {"Char", 1},     {"Bool", 1}, {"Short", 2},  {"Int", 4},   {"Long", 8}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strncmp(dtype, types[i].name, strlen(types[i].name)) == 0)
             return types[i].bytes;
@@ -41,8 +52,8 @@ static int element_bytes(const char *dtype)
 /* Bytes of the full buffer of one rank: the larger side of a gather or scatter. -1: not said. */
 static int64_t message_bytes(const struct k25_trace_collective *collective)
 {
-    int64_t elements = collective->in_elements > collective->out_elements ? collective->in_elements
-                                                                          : collective->out_elements;
+    int64_t elements =
+        collective->in_elements > collective->out_elements ? collective->in_elements : collective->out_elements;
     int size = element_bytes(collective->dtype);
     return elements <= 0 || size == 0 || elements > INT64_MAX / 8 ? -1 : elements * size;
 }
@@ -111,7 +122,8 @@ static int find_slot(struct k25_store *store, const struct k25_trace_event *even
     slot->kernel.class = class;
     slot->kernel.kind = event->kind;
     slot->kernel.min_ns = INT64_MAX;
-    slot->collective = event->kind == K25_TRACE_KERNEL && k25_kernel_rules_describe(store->rules, class)->collective;
+    slot->collective =
+        event->kind == K25_TRACE_KERNEL && k25_kernel_rules_describe(store->rules, class)->collective;
     if (known)
         store->role[event->name_id].slot = (int32_t)(store->slots - 1);
     return (int)(store->slots - 1);

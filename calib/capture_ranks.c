@@ -1,15 +1,15 @@
 /* What ranks say together: clocks, transfer and wait of collectives, the slow rank.
  *
- * Collective k starts at s[r][k] and ends at e[r][k] on rank r, whose clock is o[r] ahead. It ends almost together on all
- * ranks, so o comes from the ends: a median, then the mean of what is left, outliers aside.
+ * Collective k starts at s[r][k] and ends at e[r][k] on rank r, whose clock is o[r] ahead. It ends almost together
+ * on all ranks, so o comes from the ends: a median, then the mean of what is left, outliers aside.
  *
  *     last arrival  A[k] = max_r (s[r][k] - o[r])
  *     transfer      T[k] = mean_r (e[r][k] - o[r]) - A[k]
  *     wait       W[r][k] = (e[r][k] - s[r][k]) - T[k]
  *
- * Without noise T[k] is the minimum over ranks of the duration. With noise that minimum takes the rank that happened to
- * leave early (of two ranks that arrive together with noise of spread s, s / sqrt(pi) too short); T[k] takes the mean of
- * all exits from the last arrival on, and has no such bias.
+ * Without noise T[k] is the minimum over ranks of the duration. With noise that minimum takes the rank that
+ * happened to leave early (of two ranks that arrive together with noise of spread s, s / sqrt(pi) too short); T[k]
+ * takes the mean of all exits from the last arrival on, and has no such bias.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -43,7 +43,8 @@ static double mean_end(const struct k25_match *match, int ranks, const double *o
     return sum / ranks;
 }
 
-/* The mean of `values` within four standard deviations of their median, the deviation estimated by the median one. */
+/* The mean of `values` within four standard deviations of their median, the deviation estimated by the median one.
+ */
 static double trimmed_mean(double *values, double *scratch, size_t count, double *variance)
 {
     memcpy(scratch, values, count * sizeof *values);
@@ -123,7 +124,8 @@ static struct split split_match(const struct k25_match *match, int ranks, const 
 }
 
 /* Sums first (ns), means when all are in (s). `lag` is [groups][ranks]: each rank's mean arrival against all. */
-static void add_match(struct k25_capture *capture, const struct k25_match *match, const double *offset, double *lag)
+static void add_match(struct k25_capture *capture, const struct k25_match *match, const double *offset,
+                      double *lag)
 {
     struct k25_capture_group *group = &capture->group[match->group];
     struct split split = split_match(match, capture->ranks, offset);
@@ -153,7 +155,8 @@ static void finish_group(struct k25_capture *capture, struct k25_capture_group *
         capture->rank_wait[r] += group->rank_wait[r] * n / (double)capture->steps_common;
     }
     group->end_jitter = sqrt(group->end_jitter / (n * (ranks - 1))) * 1e-9;
-    group->wait_sigma = n > 1 ? sqrt(fmax(group->wait_sigma - persistent, 0) / ((n - 1) * (ranks - 1))) * 1e-9 : NAN;
+    group->wait_sigma =
+        n > 1 ? sqrt(fmax(group->wait_sigma - persistent, 0) / ((n - 1) * (ranks - 1))) * 1e-9 : NAN;
     group->duration *= 1e-9 / n;
     group->transfer *= 1e-9 / n;
     group->transfer_least *= 1e-9 / n;
@@ -161,8 +164,9 @@ static void finish_group(struct k25_capture *capture, struct k25_capture_group *
     group->wait = group->duration - group->transfer;
 }
 
-/* Of two ranks, whether the first waits less by more than chance: the sum of the differences of their durations, which
- * no clock enters, against its standard error, with a spread for each group: four, and more for few samples. */
+/* Of two ranks, whether the first waits less by more than chance: the sum of the differences of their durations,
+ * which no clock enters, against its standard error, with a spread for each group: four, and more for few samples.
+ */
 static bool waits_less(const struct k25_capture *capture, const struct k25_matches *matches, int r, int other)
 {
     double total = 0, variance = 0, samples = 0;

@@ -4,9 +4,14 @@
 
 #include "calib/capture_internal.h"
 
-enum { LONGEST_PERIOD = 4096, SAMPLE = 33, SEQUENCE = 400000, CANDIDATES = 256,
-       NAMES = 1000,
-       SHORTEST = 3 /* kernels: less is a loop, no decode step */ };
+enum {
+    LONGEST_PERIOD = 4096,
+    SAMPLE = 33,
+    SEQUENCE = 400000,
+    CANDIDATES = 256,
+    NAMES = 1000,
+    SHORTEST = 3 /* kernels: less is a loop, no decode step */
+};
 
 /* What runs from the first kernel of one graph launch to that of the next, whatever launched it. */
 struct segment {
@@ -173,7 +178,8 @@ static int64_t gap_before(const struct k25_store *store, const struct sequence *
     return k25_median(gaps, n);
 }
 
-/* The slot that runs once a period of the whole sequence, with the longest idle time in front; -1: nothing repeats. */
+/* The slot that runs once a period of the whole sequence, with the longest idle time in front; -1: nothing
+ * repeats. */
 static int find_anchor(const struct k25_store *store, const struct sequence *sequence, size_t *period,
                        size_t *distance)
 {
@@ -219,7 +225,8 @@ static void make_sequence(const struct k25_store *store, struct sequence *sequen
 bool k25_boundaries_of_anchor(const struct k25_store *store, struct k25_boundaries *boundaries)
 {
     size_t room = store->events < SEQUENCE ? store->events : SEQUENCE;
-    struct sequence sequence = {0, malloc(room * sizeof *sequence.slot + 1), malloc(room * sizeof *sequence.event + 1)};
+    struct sequence sequence = {0, malloc(room * sizeof *sequence.slot + 1),
+                                malloc(room * sizeof *sequence.event + 1)};
     size_t *distance = malloc(room * sizeof *distance + 1), *period = malloc(store->slots * sizeof *period + 1);
     bool ok = sequence.slot != NULL && sequence.event != NULL && distance != NULL && period != NULL;
     boundaries->count = 0;

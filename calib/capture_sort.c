@@ -1,5 +1,6 @@
-/* Sorting in place: a capture's events are most of the memory it may take, so there is no room for a copy. Quicksort with
- * the middle as pivot (what comes in is nearly sorted), and heapsort below a depth that only hostile input reaches. */
+/* Sorting in place: a capture's events are most of the memory it may take, so there is no room for a copy.
+ * Quicksort with the middle as pivot (what comes in is nearly sorted), and heapsort below a depth that only
+ * hostile input reaches. */
 #include <stdlib.h>
 
 #include "calib/capture_internal.h"

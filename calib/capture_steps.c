@@ -88,8 +88,8 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* A CPU range ends when all is launched, not when all has run: the step starts with the first kernel that was launched
- * inside the range. `seen` says of each range whether one was found. */
+/* A CPU range ends when all is launched, not when all has run: the step starts with the first kernel that was
+ * launched inside the range. `seen` says of each range whether one was found. */
 static void from_launches(const struct k25_store *store, const struct k25_annotations *annotations, bool *seen,
                           struct k25_boundaries *boundaries)
 {
@@ -107,8 +107,8 @@ static void from_launches(const struct k25_store *store, const struct k25_annota
     }
 }
 
-/* The ranges still without a kernel take the first that starts behind their own start, before that of the next range,
- * and does not tell what launched it. */
+/* The ranges still without a kernel take the first that starts behind their own start, before that of the next
+ * range, and does not tell what launched it. */
 static void from_orphans(const struct k25_store *store, const struct k25_annotations *annotations, bool *seen,
                          struct k25_boundaries *boundaries)
 {

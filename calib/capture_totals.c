@@ -1,11 +1,13 @@
-/* The numbers of one rank: its steps, which of them take part in means, and the time of classes and kernels in those. */
+/* The numbers of one rank: its steps, which of them take part in means, and the time of classes and kernels in
+ * those. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calib/capture_internal.h"
 
-/* Walks the events in time and says which step each belongs to and what it adds to the union of their intervals. */
+/* Walks the events in time and says which step each belongs to and what it adds to the union of their intervals.
+ */
 struct walk {
     const struct k25_store *store;
     const struct k25_rank *rank;
@@ -38,7 +40,8 @@ static bool next_stop(struct walk *walk, struct stop *stop)
     return true;
 }
 
-static bool make_steps(const struct k25_store *store, const struct k25_boundaries *boundaries, struct k25_rank *rank)
+static bool make_steps(const struct k25_store *store, const struct k25_boundaries *boundaries,
+                       struct k25_rank *rank)
 {
     rank->source = boundaries->count > 0 ? boundaries->source : K25_STEPS_NONE;
     rank->launches_per_step = rank->source == K25_STEPS_GRAPH ? boundaries->launches : 0;
@@ -120,8 +123,8 @@ static void choose_batch(struct k25_rank *rank, int64_t *scratch)
     }
 }
 
-/* The first and the last are cut when they lack a tenth of the kernels. Where nobody says what a step did, the number of
- * its kernels tells steps of another kind. */
+/* The first and the last are cut when they lack a tenth of the kernels. Where nobody says what a step did, the
+ * number of its kernels tells steps of another kind. */
 static void drop_odd_counts(struct k25_rank *rank, bool cut, int64_t *scratch)
 {
     size_t count = 0;
@@ -218,8 +221,9 @@ static bool add_kept(struct k25_store *store, struct k25_rank *rank)
                !store->slot[same].collective)
             same++;
         if (ok)
-            rank->collective[rank->collectives++] = (struct k25_capture_collective){
-                kernel->class, (int)stop.step, ordinal[same]++, stop.start, stop.end - stop.start, stop.slot->bytes};
+            rank->collective[rank->collectives++] =
+                (struct k25_capture_collective){kernel->class, (int)stop.step,        ordinal[same]++,
+                                                stop.start,    stop.end - stop.start, stop.slot->bytes};
     }
     free(ordinal);
     return ok;

@@ -277,39 +277,3 @@ void k25_fit_free(struct k25_fit *fit)
     free(fit->covariance);
     fit->covariance = NULL;
 }
-
-bool k25_fit_cross_validate(const struct k25_priors *priors, const struct k25_observation *observations,
-                            size_t count, const int *fold, int folds, double *held_out, struct k25_error *error)
-{
-    bool ok = true;
-    gsl_error_handler_t *handler = gsl_set_error_handler_off();
-#pragma omp parallel for schedule(dynamic)
-    for (int k = 0; k < folds; k++) {
-        struct k25_fit fit;
-        struct k25_error failure;
-        bool *leave = calloc(count, sizeof *leave);
-        bool solved = leave != NULL;
-        for (size_t i = 0; solved && i < count; i++)
-            leave[i] = fold[i] == k;
-        if (!solved)
-            k25_fail(&failure, K25_RESOURCE, "out of memory");
-        solved = solved && k25_fit_solve(priors, observations, count, leave, &fit, &failure);
-        for (size_t i = 0; solved && i < count; i++) {
-            if (leave[i])
-                held_out[i] = observations[i].predict(observations[i].context, &fit.params);
-        }
-        if (solved) {
-            k25_fit_free(&fit);
-        } else {
-#pragma omp critical
-            {
-                if (error != NULL)
-                    *error = failure;
-                ok = false;
-            }
-        }
-        free(leave);
-    }
-    gsl_set_error_handler(handler);
-    return ok;
-}

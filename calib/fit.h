@@ -46,10 +46,4 @@ void k25_fit_free(struct k25_fit *fit);
 bool k25_fit_solve_noise(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
                          const bool *leave, struct k25_fit *fit, struct k25_error *error);
 
-/* Leaves out each fold in turn, fits the rest and predicts the fold: held_out[i] is the prediction of observation i
- * by a fit that has not seen it. `fold[i]` numbers the fold of each observation, 0 to folds - 1. Folds run in parallel;
- * the result does not depend on the number of threads. */
-bool k25_fit_cross_validate(const struct k25_priors *priors, const struct k25_observation *observations,
-                            size_t count, const int *fold, int folds, double *held_out, struct k25_error *error);
-
 #endif

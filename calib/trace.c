@@ -11,53 +11,68 @@
 #include "calib/inflate.h"
 #include "calib/trace_internal.h"
 
-/* Small enough that a piece is still in the cache of the core that walks it, large enough for the hand-over between
- * threads not to matter. In front of a piece there is room for what the piece before it left over. */
-enum { PIECE = 512 << 10, ROOM = K25_TRACE_LONGEST + PIECE + K25_TRACE_SLACK };
+/* Small enough that a piece is still in a cache when it is walked, large enough for the hand-over between threads not to
+ * matter; enough of them that neither thread waits when the system takes the other one off its core for a while. In
+ * front of a piece there is room for what the piece before it left over. */
+enum { PIECE = 512 << 10, PIECES = 16, ROOM = K25_TRACE_LONGEST + PIECE + K25_TRACE_SLACK };
+
+struct piece {
+    char *text; /* PIECE + K25_TRACE_SLACK bytes, K25_TRACE_LONGEST in front of them */
+    size_t size;
+    bool last;
+};
 
 struct reader {
     const char *path;
     struct k25_inflate *stream;
     struct k25_trace_walk walk;
-    char *rooms[2];
-    size_t sizes[2];
-    bool last[2], failed;
+    struct piece pieces[PIECES];
+    bool failed;
     struct k25_error failure; /* of the system, while inflating */
 };
 
-static void inflate_piece(struct reader *reader, int which)
+static void inflate_piece(struct reader *reader, struct piece *piece)
 {
-    char *piece = reader->rooms[which] + K25_TRACE_LONGEST;
-    reader->failed = !k25_inflate_next(reader->stream, piece, PIECE, &reader->sizes[which], &reader->failure);
-    memset(piece + reader->sizes[which], 0, K25_TRACE_SLACK);
-    reader->last[which] = reader->sizes[which] < PIECE;
+    piece->size = 0;
+    if (!reader->failed) {
+        reader->failed = !k25_inflate_next(reader->stream, piece->text, PIECE, &piece->size, &reader->failure);
+    }
+    memset(piece->text + piece->size, 0, K25_TRACE_SLACK);
+    piece->last = piece->size < PIECE || reader->failed;
 }
 
-/* Walks piece by piece; the next one is inflated meanwhile by whichever thread of the team is free. With one thread
- * only, the two alternate. */
+/* Leaves the piece to be inflated, after those before it, by whichever thread of the team is free; with one thread
+ * only, at once or when it is waited for. */
+static void ask_for(struct reader *reader, struct piece *piece)
+{
+#pragma omp task default(none) firstprivate(reader, piece) depend(inout : reader->failed) depend(out : piece[0])
+    inflate_piece(reader, piece);
+}
+
+/* Walks piece by piece while the next ones are inflated. */
 static void overlap(struct reader *reader)
 {
     struct k25_trace_walk *walk = &reader->walk;
     uint64_t offset = 0;
     size_t left = 0; /* bytes in front of the piece */
-    inflate_piece(reader, 0);
-    for (int which = 0; !reader->failed; which = !which) {
-        bool last = reader->last[which];
-        if (!last) {
-#pragma omp task default(none) firstprivate(reader, which)
-            inflate_piece(reader, !which);
-        }
-        const char *text = reader->rooms[which] + K25_TRACE_LONGEST - left;
-        size_t size = left + reader->sizes[which];
-        size_t done = k25_trace_walk_feed(walk, text, size, offset, last);
-#pragma omp taskwait
+    for (int i = 0; i < PIECES; i++) {
+        ask_for(reader, &reader->pieces[i]);
+    }
+    for (int i = 0;; i = (i + 1) % PIECES) {
+        struct piece *piece = &reader->pieces[i];
+#pragma omp taskwait depend(in : piece[0])
+        const char *text = piece->text - left;
+        size_t size = left + piece->size;
+        size_t done = k25_trace_walk_feed(walk, text, size, offset, piece->last);
         offset += done;
         left = size - done;
-        if (last || walk->refusal != NULL || walk->stopped || walk->out_of_memory) {
+        if (piece->last || walk->refusal != NULL || walk->stopped || walk->out_of_memory) {
             break;
         }
-        memcpy(reader->rooms[!which] + K25_TRACE_LONGEST - left, text + done, left);
+        memcpy(reader->pieces[(i + 1) % PIECES].text - left, text + done, left);
+        ask_for(reader, piece);
     }
+#pragma omp taskwait
     walk->info->json_bytes = offset + left;
 }
 
@@ -241,13 +256,14 @@ static bool judge(struct reader *reader, bool lenient, struct k25_error *error)
 static bool with_room(struct reader *reader, const struct k25_trace_options *options, k25_trace_visit *visit,
                       void *context, struct k25_trace_info *info, struct k25_error *error)
 {
-    char *rooms = calloc(2, ROOM);
+    char *rooms = malloc((size_t)PIECES * ROOM); /* most of the room in front of pieces is never touched */
     bool done = false;
     if (rooms == NULL || !k25_trace_walk_start(&reader->walk, options, visit, context, info)) {
         k25_fail(error, K25_RESOURCE, "%s: out of memory", reader->path);
     } else {
-        reader->rooms[0] = rooms;
-        reader->rooms[1] = rooms + ROOM;
+        for (int i = 0; i < PIECES; i++) {
+            reader->pieces[i].text = rooms + (size_t)i * ROOM + K25_TRACE_LONGEST;
+        }
         read_all(reader);
         complete(reader);
         done = judge(reader, options->lenient, error);

@@ -155,6 +155,7 @@ enum { K25_SHAPE_STEPS = 96, K25_SHAPE_TEXT = 32 };
 struct k25_trace_step {
     unsigned char text[K25_SHAPE_TEXT]; /* from behind a value to the next one */
     uint32_t size, field, mask; /* size 0: not learned; `mask` has a bit for each byte of the text */
+    uint32_t length;            /* of the number that followed last time, if nobody wanted it */
     int16_t next;               /* the step that followed last time, -1: none */
     bool in_args, closes;
 };

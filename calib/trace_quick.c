@@ -247,14 +247,22 @@ INLINE bool time_ns(const char **p, int64_t *ns, bool *point)
 }
 
 /* Behind a number nobody wants that ends with a comma or a brace within 32 bytes, the common case; NULL otherwise.
- * What decides where to go on is the position of the comma alone, the rest is a check beside it. */
-INLINE const char *pass_number(const char *p)
+ * Its length is guessed to be that of the last time: so the walk goes on before the bytes have been looked at. */
+INLINE const char *pass_number(const char *p, uint32_t *length)
 {
     __m256i x = load(p);
     uint32_t ends = bits(either(equal(x, ','), equal(x, '}')));
     uint32_t fine = bits(_mm256_and_si256(_mm256_cmpgt_epi8(x, _mm256_set1_epi8('-' - 1)),
                                           _mm256_cmpgt_epi8(_mm256_set1_epi8('9' + 1), x)));
-    return ends != 0 && (~fine & (ends ^ (ends - 1)) >> 1) == 0 ? p + _tzcnt_u32(ends) : NULL;
+    uint32_t guess = 1u << *length; /* in front of it only what numbers are made of, on it what ends them */
+    if ((ends & guess) != 0 && (~fine & (guess - 1)) == 0) {
+        return p + *length;
+    }
+    if (ends == 0 || (~fine & (ends ^ (ends - 1)) >> 1) != 0) {
+        return NULL;
+    }
+    *length = (uint32_t)_tzcnt_u32(ends);
+    return p + *length;
 }
 
 /* Where the number of a field that is a plain integer goes, NULL for other fields. */
@@ -275,12 +283,13 @@ INLINE uint64_t *integer_of(struct k25_trace_raw *raw, enum k25_trace_field fiel
 }
 
 /* The number at `*p` into the event, without a detour when it is a plain one. */
-INLINE enum k25_trace_verdict number(struct k25_trace_raw *raw, enum k25_trace_field field, const char **p)
+INLINE enum k25_trace_verdict number(struct k25_trace_raw *raw, enum k25_trace_field field, uint32_t *length,
+                                     const char **p)
 {
     const char *start = *p, *after = start;
     int64_t ns;
     uint64_t value;
-    if (field == K25_FIELD_OTHER && (after = pass_number(start)) != NULL) {
+    if (field == K25_FIELD_OTHER && (after = pass_number(start, length)) != NULL) {
         *p = after;
         return *start >= '0' || (*start == '-' && start[1] >= '0') ? K25_EVENT_DONE : K25_EVENT_ODD;
     }
@@ -399,7 +408,8 @@ INLINE enum k25_trace_verdict word(const char **p)
 }
 
 INLINE enum k25_trace_verdict value(struct k25_trace_raw *raw, enum k25_trace_field field,
-                                    const struct k25_trace_span *guess, const char **p, const char *end)
+                                    const struct k25_trace_span *guess, uint32_t *length, const char **p,
+                                    const char *end)
 {
     switch (**p) {
     case '"': return string(raw, field, guess, p, end);
@@ -408,7 +418,7 @@ INLINE enum k25_trace_verdict value(struct k25_trace_raw *raw, enum k25_trace_fi
     case 't':
     case 'f':
     case 'n': return word(p);
-    default: return number(raw, field, p);
+    default: return number(raw, field, length, p);
     }
 }
 
@@ -508,9 +518,9 @@ FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
     clear(raw);
     for (;;) {
         struct k25_trace_step fresh;
-        const struct k25_trace_step *step = &fresh;
+        struct k25_trace_step *step = &fresh;
         int next = at < 0 ? -1 : shape->steps[at].next;
-        const struct k25_trace_step *likely = &shape->steps[next < 0 ? 0 : next];
+        struct k25_trace_step *likely = &shape->steps[next < 0 ? 0 : next];
         if (next >= 0 && likely->in_args == in_args && end - p > K25_SHAPE_TEXT &&
             (bits(_mm256_cmpeq_epi8(load(p), load(likely->text))) & likely->mask) == likely->mask) {
             p += likely->size;
@@ -539,7 +549,7 @@ FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
             in_args = first = true;
             continue;
         }
-        enum k25_trace_verdict verdict = value(raw, (enum k25_trace_field)step->field, guess, &p, end);
+        enum k25_trace_verdict verdict = value(raw, (enum k25_trace_field)step->field, guess, &step->length, &p, end);
         if (verdict != K25_EVENT_DONE) {
             return verdict;
         }

@@ -1,9 +1,9 @@
 /* The writer of a torch.profiler (Kineto) Chrome trace of one rank, for captures made from known numbers: what
  * calib/trace.h reads, Perfetto opens, and k25sim inspect takes for a capture.
  *
- * Events may come in any order. Times are ns since `base_time_ns` and come back exactly. Texts are escaped. A name ending
- * in ".gz" is compressed (ISA-L). The file appears when it is closed, complete or not at all; until then its bytes, as
- * they will be on the disk, are held in memory.
+ * Events may come in any order. Times are ns since `base_time_ns` and come back exactly. Texts are escaped. A name
+ * ending in ".gz" is compressed (ISA-L). The file appears when it is closed, complete or not at all; until then
+ * its bytes, as they will be on the disk, are held in memory.
  */
 #ifndef K25_CALIB_TRACE_WRITE_H
 #define K25_CALIB_TRACE_WRITE_H
@@ -16,9 +16,9 @@
 #define K25_TRACE_BASE_NS INT64_C(1767189312000000000) /* what Kineto counts from in late 2025 and 2026 */
 
 struct k25_trace_writer_options {
-    int rank, world_size;   /* world_size 0: no distributedInfo, as without torch.distributed */
-    const char *device;     /* of the GPU; NULL: "" */
-    int64_t base_time_ns;   /* 0: K25_TRACE_BASE_NS; -1: none is written, times are absolute */
+    int rank, world_size; /* world_size 0: no distributedInfo, as without torch.distributed */
+    const char *device;   /* of the GPU; NULL: "" */
+    int64_t base_time_ns; /* 0: K25_TRACE_BASE_NS; -1: none is written, times are absolute */
 };
 
 /* What an eager NCCL kernel says about its collective. */
@@ -32,8 +32,8 @@ struct k25_written_kernel {
     const char *name;
     int64_t ts_ns, dur_ns;
     int stream;
-    uint64_t correlation;             /* 0: not written */
-    uint64_t graph_id, graph_node;    /* 0: not in a graph */
+    uint64_t correlation;                            /* 0: not written */
+    uint64_t graph_id, graph_node;                   /* 0: not in a graph */
     const struct k25_written_collective *collective; /* NULL: none */
 };
 
@@ -45,8 +45,8 @@ struct k25_trace_writer *k25_trace_writer_open(const char *path, const struct k2
 
 void k25_trace_write_kernel(struct k25_trace_writer *writer, const struct k25_written_kernel *kernel);
 /* A copy ("Memcpy HtoD (Pinned -> Device)") or a set ("Memset (Device)"), told apart by the name. */
-void k25_trace_write_copy(struct k25_trace_writer *writer, const char *name, int64_t ts_ns, int64_t dur_ns, int stream,
-                          uint64_t correlation, uint64_t bytes);
+void k25_trace_write_copy(struct k25_trace_writer *writer, const char *name, int64_t ts_ns, int64_t dur_ns,
+                          int stream, uint64_t correlation, uint64_t bytes);
 /* A call of the runtime: "cudaGraphLaunch", "cudaLaunchKernel", "cudaStreamSynchronize". */
 void k25_trace_write_call(struct k25_trace_writer *writer, const char *name, int64_t ts_ns, int64_t dur_ns,
                           uint64_t correlation);

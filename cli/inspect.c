@@ -16,12 +16,12 @@ static struct {
 } given;
 
 static const struct poptOption options[] = {
-    {"kernels", '\0', POPT_ARG_STRING, &given.kernels, 0, "kernel classes of your own, asked before those that come along",
-     "RULES"},
+    {"kernels", '\0', POPT_ARG_STRING, &given.kernels, 0,
+     "kernel classes of your own, asked before those that come along", "RULES"},
     {"top", '\0', POPT_ARG_STRING, &given.top, 0, "how many kernels to list (default 15, 0: all)", "N"},
     {"rank", '\0', POPT_ARG_STRING, &given.rank, 0, "the rank of a single trace that does not tell", "R"},
-    {"lenient", '\0', POPT_ARG_NONE, &given.lenient, 0, "keep what is good of a damaged file, and say what was lost",
-     NULL},
+    {"lenient", '\0', POPT_ARG_NONE, &given.lenient, 0,
+     "keep what is good of a damaged file, and say what was lost", NULL},
     {"format", '\0', POPT_ARG_STRING, &given.format, 0, "table (default), json or csv", "FORMAT"},
     POPT_TABLEEND,
 };
@@ -74,25 +74,33 @@ static bool looks_like_json(const char *text)
 
 enum inspect_kind inspect_sniff(const char *path)
 {
-    static const char *const table[] = {"Self CPU", "# of Calls", "Number of Calls", "cuda_time_us", "cuda time", NULL};
+    static const char *const table[] = {"Self CPU",     "# of Calls", "Number of Calls",
+                                        "cuda_time_us", "cuda time",  NULL};
     static const char *const bench[] = {"Serving Benchmark Result", NULL};
-    static const char *const nsys[] = {"Total Time (ns)", "Instances", "Time (%)", "Time(%)", "Generating SQLite",
-                                       "cuda_gpu_kern_sum", "does not contain CUDA kernel data", "SQLite format 3",
-                                       "QDSTRM", NULL};
+    static const char *const nsys[] = {"Total Time (ns)",
+                                       "Instances",
+                                       "Time (%)",
+                                       "Time(%)",
+                                       "Generating SQLite",
+                                       "cuda_gpu_kern_sum",
+                                       "does not contain CUDA kernel data",
+                                       "SQLite format 3",
+                                       "QDSTRM",
+                                       NULL};
     static const char *const nccl[] = {"busbw", "nThread", "nccl-tests", "_perf", "NCCL", NULL};
     const char *end = strrchr(path, '.');
     char *head = malloc(HEAD + 1);
     enum inspect_kind kind = INSPECT_TRACE;
-    bool native = end != NULL && (strcmp(end, ".qdstrm") == 0 || strcmp(end, ".nsys-rep") == 0 ||
-                                  strcmp(end, ".sqlite") == 0);
+    bool native = end != NULL &&
+                  (strcmp(end, ".qdstrm") == 0 || strcmp(end, ".nsys-rep") == 0 || strcmp(end, ".sqlite") == 0);
     if (head != NULL && read_head(path, head)) {
         const char *start = head + strspn(head, "\xef\xbb\xbf \t\r\n");
         kind = looks_like_json(start)      ? sniff_json(head)
-               : native || has(head, nsys)                         ? INSPECT_NSYS
-               : has(head, bench)                                  ? INSPECT_BENCH
-               : has(head, table)                                  ? INSPECT_PROFILER_TABLE
-               : has(head, nccl)                                   ? INSPECT_NCCL_TESTS
-                                                                   : INSPECT_TRACE;
+               : native || has(head, nsys) ? INSPECT_NSYS
+               : has(head, bench)          ? INSPECT_BENCH
+               : has(head, table)          ? INSPECT_PROFILER_TABLE
+               : has(head, nccl)           ? INSPECT_NCCL_TESTS
+                                           : INSPECT_TRACE;
     }
     free(head);
     return kind;
@@ -151,7 +159,8 @@ static bool gather(const char *const *arguments, const struct asked *asked, cons
             trace[traces++] = arguments[i];
             continue;
         }
-        ok = inspect_read_summary(arguments[i], kind, &reading, rules, &findings->summary[findings->summaries], error);
+        ok = inspect_read_summary(arguments[i], kind, &reading, rules, &findings->summary[findings->summaries],
+                                  error);
         findings->summaries += ok;
     }
     if (ok && traces > 0) {
@@ -176,7 +185,8 @@ static bool print_all(const struct findings *findings, const struct asked *asked
 static bool print_json(const struct findings *findings, const struct asked *asked, struct k25_error *error)
 {
     json_t *root = json_object(), *list = json_array();
-    json_t *capture = findings->captured ? inspect_capture_json(&findings->capture, asked->top, error) : json_null();
+    json_t *capture =
+        findings->captured ? inspect_capture_json(&findings->capture, asked->top, error) : json_null();
     bool ok = root != NULL && list != NULL && capture != NULL;
     for (size_t i = 0; ok && i < findings->summaries; i++)
         ok = json_array_append_new(list, inspect_summary_json(&findings->summary[i], error)) == 0;
@@ -234,10 +244,10 @@ const struct cli_command cli_inspect = {
     .summary = "what a capture says: kernels, steps, collectives",
     .details =
         "CAPTURE is what a profiling or load test left behind, recognised by its content:\n"
-        "  torch.profiler traces (*.pt.trace.json, .gz or not): files of the ranks of one session, or their folder, of\n"
-        "    which the newest complete set is read\n"
-        "  tables of torch.profiler (profiler_out_0.txt), output of nccl-tests, kernel summaries of nsys stats, results\n"
-        "    of vllm bench serve and SGLang: a short table of each\n"
+        "  traces of torch.profiler (*.pt.trace.json, .gz or not): files of the ranks of one session, or\n"
+        "    their folder, of which the newest complete set is read\n"
+        "  tables of torch.profiler (profiler_out_0.txt), output of nccl-tests, kernel summaries of nsys\n"
+        "    stats, results of vllm bench serve and SGLang: a short table of each\n"
         "With all ranks, collectives are split into transfer, which all share, and wait for the last one.\n"
         "\n"
         "examples:\n"

@@ -31,14 +31,15 @@ enum inspect_kind inspect_sniff(const char *path);
 void inspect_rank_table(const struct k25_capture *capture, struct cli_table *table);
 void inspect_batch_table(const struct k25_capture *capture, struct cli_table *table);
 void inspect_class_table(const struct k25_capture *capture, struct cli_table *table);
-/* Without `all`, what has a class and time, at most `top` rows. */
+/* The `top` kernels with the most time in kept steps, over all ranks. */
 void inspect_kernel_table(const struct k25_capture *capture, size_t top, struct cli_table *table);
 void inspect_collective_table(const struct k25_capture *capture, struct cli_table *table);
 /* One row for each class and size and rank; empty for one rank. */
 void inspect_wait_table(const struct k25_capture *capture, struct cli_table *table);
 void inspect_left_table(const struct k25_capture *capture, struct cli_table *table);
 
-/* Of GPU time in kept steps, mean over ranks: the share of collectives, of kernels without a class. NAN: no steps. */
+/* Of GPU time in kept steps, mean over ranks: the share of collectives, of kernels without a class. NAN: no steps.
+ */
 double inspect_collective_share(const struct k25_capture *capture);
 double inspect_unclassified_share(const struct k25_capture *capture);
 

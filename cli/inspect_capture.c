@@ -54,7 +54,8 @@ void inspect_rank_table(const struct k25_capture *capture, struct cli_table *tab
         cli_table_number(table, (double)rank->kernel_ns * 1e-6);
         cli_table_number(table, (double)rank->span_ns * 1e-6);
         cli_table_number(table, (double)rank->busy_ns * 1e-6);
-        cli_table_number(table, rank->kernel_ns > 0 ? (double)rank->unclassified_ns / (double)rank->kernel_ns : NAN);
+        cli_table_number(table,
+                         rank->kernel_ns > 0 ? (double)rank->unclassified_ns / (double)rank->kernel_ns : NAN);
         cli_table_number(table, rank->info.resolution_ns);
     }
 }
@@ -359,11 +360,8 @@ void inspect_collective_table(const struct k25_capture *capture, struct cli_tabl
 }
 
 static const struct cli_column wait_columns[] = {
-    {"class", "collective", CLI_TEXT, 0},
-    {"bytes", "bytes", CLI_COUNT, 0},
-    {"rank", "rank", CLI_COUNT, 0},
-    {"wait_us", "wait us", CLI_FIGURE, 0},
-    {NULL, NULL, CLI_TEXT, 0},
+    {"class", "collective", CLI_TEXT, 0},  {"bytes", "bytes", CLI_COUNT, 0}, {"rank", "rank", CLI_COUNT, 0},
+    {"wait_us", "wait us", CLI_FIGURE, 0}, {NULL, NULL, CLI_TEXT, 0},
 };
 
 void inspect_wait_table(const struct k25_capture *capture, struct cli_table *table)

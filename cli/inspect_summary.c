@@ -72,7 +72,8 @@ static bool read_profiler(const char *path, const struct k25_evidence_options *o
     if (tables->rank >= 0)
         snprintf(rank, sizeof rank, ", rank %d", tables->rank);
     snprintf(summary->title, sizeof summary->title,
-             "table of torch.profiler%s: %zu table%s, %zu rows; rows that are kernels %.3f ms (a lower bound: names are "
+             "table of torch.profiler%s: %zu table%s, %zu rows; rows that are kernels %.3f ms (a lower bound: "
+             "names are "
              "cut and the last rows are missing)",
              rank, tables->tables, tables->tables > 1 ? "s" : "", rows, kernels);
     summary->left_out = tables->left_out;
@@ -94,8 +95,8 @@ static const struct cli_column nccl_columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static bool read_nccl(const char *path, const struct k25_evidence_options *options, struct inspect_summary *summary,
-                      struct k25_error *error)
+static bool read_nccl(const char *path, const struct k25_evidence_options *options,
+                      struct inspect_summary *summary, struct k25_error *error)
 {
     struct k25_nccl_tests *tests = k25_nccl_tests_read(path, options, error);
     size_t rows = 0;
@@ -127,18 +128,15 @@ static bool read_nccl(const char *path, const struct k25_evidence_options *optio
 /* ---- Nsight Systems ---- */
 
 static const struct cli_column nsys_columns[] = {
-    {"name", "kernel", CLI_TEXT, 48},
-    {"class", "class", CLI_TEXT, 0},
-    {"calls", "calls", CLI_COUNT, 0},
-    {"total_ms", "total ms", CLI_FIGURE, 0},
-    {"mean_us", "mean us", CLI_FIGURE, 0},
-    {"median_us", NULL, CLI_FIGURE, 0},
-    {"share", "share", CLI_FIGURE, 0},
-    {NULL, NULL, CLI_TEXT, 0},
+    {"name", "kernel", CLI_TEXT, 48},      {"class", "class", CLI_TEXT, 0},
+    {"calls", "calls", CLI_COUNT, 0},      {"total_ms", "total ms", CLI_FIGURE, 0},
+    {"mean_us", "mean us", CLI_FIGURE, 0}, {"median_us", NULL, CLI_FIGURE, 0},
+    {"share", "share", CLI_FIGURE, 0},     {NULL, NULL, CLI_TEXT, 0},
 };
 
 static bool read_nsys(const char *path, const struct k25_evidence_options *options,
-                      const struct k25_kernel_rules *rules, struct inspect_summary *summary, struct k25_error *error)
+                      const struct k25_kernel_rules *rules, struct inspect_summary *summary,
+                      struct k25_error *error)
 {
     struct k25_nsys *nsys = k25_nsys_read(path, options, error);
     double total = 0;
@@ -182,8 +180,8 @@ static const struct cli_column bench_columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static bool read_bench(const char *path, const struct k25_evidence_options *options, struct inspect_summary *summary,
-                       struct k25_error *error)
+static bool read_bench(const char *path, const struct k25_evidence_options *options,
+                       struct inspect_summary *summary, struct k25_error *error)
 {
     struct k25_bench *bench = k25_bench_read(path, options, error);
     if (bench == NULL)
@@ -202,7 +200,8 @@ static bool read_bench(const char *path, const struct k25_evidence_options *opti
         cli_table_number(&summary->table, run->ttft.mean);
         cli_table_number(&summary->table, run->acceptance_length);
     }
-    snprintf(summary->title, sizeof summary->title, "load test: %zu run%s", bench->runs, bench->runs > 1 ? "s" : "");
+    snprintf(summary->title, sizeof summary->title, "load test: %zu run%s", bench->runs,
+             bench->runs > 1 ? "s" : "");
     summary->left_out = bench->left_out;
     k25_bench_free(bench);
     return true;

@@ -1,4 +1,5 @@
-/* What the tests of captures share: a folder of their own, ranks written from known numbers, a capture read back. */
+/* What the tests of captures share: a folder of their own, ranks written from known numbers, a capture read back.
+ */
 #ifndef K25_TESTS_CAPTURE_CHECK_H
 #define K25_TESTS_CAPTURE_CHECK_H
 
@@ -83,7 +84,8 @@ static inline void close_rank(struct k25_trace_writer *writer)
 static inline void kernel(struct k25_trace_writer *writer, const char *name, int64_t ts, int64_t dur,
                           uint64_t correlation)
 {
-    struct k25_written_kernel k = {.name = name, .ts_ns = ts, .dur_ns = dur, .stream = 7, .correlation = correlation};
+    struct k25_written_kernel k = {
+        .name = name, .ts_ns = ts, .dur_ns = dur, .stream = 7, .correlation = correlation};
     k25_trace_write_kernel(writer, &k);
 }
 

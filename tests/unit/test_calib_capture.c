@@ -6,14 +6,18 @@
 
 enum { START = 1000000, PERIOD = 100000 };
 
-/* A step of 54 us: an expert kernel, an allreduce that ends on all ranks 9 us after the last has arrived at 35, a GEMM,
- * an allgather of 8 KiB that all reach at 51. Rank 1 computes 4 us longer, rank 2 1 us. */
+/* A step of 54 us: an expert kernel, an allreduce that ends on all ranks 9 us after the last has arrived at 35, a
+ * GEMM, an allgather of 8 KiB that all reach at 51. Rank 1 computes 4 us longer, rank 2 1 us. */
 static void write_step(struct k25_trace_writer *writer, int rank, int64_t start, uint64_t correlation)
 {
     static const int64_t late[] = {0, 4000, 1000};
     static const struct k25_written_collective gather = {"_allgather_base", "BFloat16", 1024, 4096, 3};
-    struct k25_written_kernel k = {.name = ALLGATHER, .ts_ns = start + 51000, .dur_ns = 6000, .stream = 7,
-                                   .correlation = correlation + 1, .collective = &gather};
+    struct k25_written_kernel k = {.name = ALLGATHER,
+                                   .ts_ns = start + 51000,
+                                   .dur_ns = 6000,
+                                   .stream = 7,
+                                   .correlation = correlation + 1,
+                                   .collective = &gather};
     kernel(writer, ALLREDUCE, start + 31000 + late[rank], 13000 - late[rank], correlation);
     kernel(writer, MOE, start, 30000 + late[rank], correlation);
     k25_trace_write_kernel(writer, &k);
@@ -60,7 +64,8 @@ static void three_ranks(void **state)
     assert_near(capture.gpu_busy, 54e-6);
     assert_near(capture.clock_offset[1], 500e-6);
     assert_near(capture.clock_offset[2], -250e-6);
-    const struct k25_capture_group *reduce = group_of(&capture, "allreduce"), *gather = group_of(&capture, "allgather");
+    const struct k25_capture_group *reduce = group_of(&capture, "allreduce"),
+                                   *gather = group_of(&capture, "allgather");
     assert_int_equal(reduce->matched, 4);
     assert_int_equal(reduce->bytes, -1);
     assert_near(reduce->per_step, 1);
@@ -102,7 +107,8 @@ static void one_rank(void **state)
     k25_capture_free(&capture);
 }
 
-/* Four ranks arrive together and leave 300, 100 ns early or late in turn: the minimum is 300 ns short, transfer is not. */
+/* Four ranks arrive together and leave 300, 100 ns early or late in turn: the minimum is 300 ns short, transfer is
+ * not. */
 static void noise_of_a_minimum(void **state)
 {
     (void)state;
@@ -150,8 +156,8 @@ static void threads_do_not_matter(void **state)
     k25_capture_free(&many);
 }
 
-/* Rank 1 began to record a step later; every period is alike, so only the clocks can tell. And in step 2 it ran one
- * collective more: the others of the step still match. */
+/* Rank 1 began to record a step later; every period is alike, so only the clocks can tell. And in step 2 it ran
+ * one collective more: the others of the step still match. */
 static void ranks_that_differ(void **state)
 {
     (void)state;
@@ -198,8 +204,8 @@ static void annotations(void **state)
     annotation("execute_context_0(0)_generation_16(96)", true, true, 16, 96, 0);
     annotation("execute_context_1(888)_generation_15(90)", true, false, 16, 978, 0);
     annotation("execute_context_1(888_788544)_generation_0(0)", true, false, 1, 888, 0);
-    annotation("execute_16_context_0(sq0sk0sqsq0sqsk0)_generation_16(sq96sk88064sqsq576sqsk528384)", true, true, 16, 96,
-               5504);
+    annotation("execute_16_context_0(sq0sk0sqsq0sqsk0)_generation_16(sq96sk88064sqsq576sqsk528384)", true, true,
+               16, 96, 5504);
     annotation("execute_context_0(0)_generation_0(0)", true, false, 0, 0, 0);
     annotation("execute_new_0_cached_8", true, true, 8, -1, 0);
     annotation("execute_new_1_cached_8", true, false, 9, -1, 0);
@@ -222,7 +228,8 @@ static void steps_left_out(void **state)
     kernel(writer, MOE, START - 900000, 500, 999); /* of a step that began before the capture */
     int64_t start = START;
     for (int s = 0; s < 9; s++) {
-        const char *says = s == 4 ? "execute_context_1(500)_generation_3(3)" : "execute_context_0(0)_generation_4(4)";
+        const char *says =
+            s == 4 ? "execute_context_1(500)_generation_3(3)" : "execute_context_0(0)_generation_4(4)";
         uint64_t correlation = 10 * (uint64_t)s + 1;
         /* The engine runs ahead: the range lies a period before the kernels. */
         k25_trace_write_annotation(writer, says, start - 110000, 20000, false);
@@ -276,7 +283,8 @@ static void overlap(void **state)
     k25_capture_free(&capture);
 }
 
-/* A model of `layers` layers without annotations: each layer one piece (MoE, AllReduce), a head piece, a sampler. */
+/* A model of `layers` layers without annotations: each layer one piece (MoE, AllReduce), a head piece, a sampler.
+ */
 static void write_pieces(struct k25_trace_writer *writer, int64_t start, int layers, uint64_t first, bool launches)
 {
     int64_t at = start;
@@ -417,7 +425,8 @@ static void folders_refused(void **state)
     write_small("a.json", 0, 0);
     write_small("b.json", 0, 0);
     snprintf(message, sizeof message,
-             "%s/a.json: neither the file nor its name says which rank it is; read such files one at a time, with --rank",
+             "%s/a.json: neither the file nor its name says which rank it is; read such files one at a time, with "
+             "--rank",
              folder);
     refuse_folder(message);
 }
@@ -462,8 +471,8 @@ static void written_traces(void **state)
         struct k25_trace_info info;
         struct k25_error error;
         struct k25_trace_writer *writer = open_named(names[i], 3, 8);
-        struct k25_written_kernel k = {"a \"quoted\\name\"\n\x01", 6520618000000123, 4567, 21, 18446744073709551615u, 3, 77,
-                                       NULL};
+        struct k25_written_kernel k = {
+            "a \"quoted\\name\"\n\x01", 6520618000000123, 4567, 21, 18446744073709551615u, 3, 77, NULL};
         k25_trace_write_kernel(writer, &k);
         close_rank(writer);
         assert_true(k25_trace_read(in_folder(names[i]), NULL, collect_event, &event, &info, &error));
@@ -505,12 +514,14 @@ static void sorting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_ranks),     cmocka_unit_test(one_rank),        cmocka_unit_test(noise_of_a_minimum),
-        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(ranks_that_differ), cmocka_unit_test(annotations),
-        cmocka_unit_test(steps_left_out),  cmocka_unit_test(overlap),         cmocka_unit_test(piecewise_graphs),
-        cmocka_unit_test(no_launches),     cmocka_unit_test(no_steps),        cmocka_unit_test(newest_complete_set),
-        cmocka_unit_test(folders_refused), cmocka_unit_test(ranks_missing),   cmocka_unit_test(written_traces),
-        cmocka_unit_test(sorting),
+        cmocka_unit_test(three_ranks),        cmocka_unit_test(one_rank),
+        cmocka_unit_test(noise_of_a_minimum), cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(ranks_that_differ),  cmocka_unit_test(annotations),
+        cmocka_unit_test(steps_left_out),     cmocka_unit_test(overlap),
+        cmocka_unit_test(piecewise_graphs),   cmocka_unit_test(no_launches),
+        cmocka_unit_test(no_steps),           cmocka_unit_test(newest_complete_set),
+        cmocka_unit_test(folders_refused),    cmocka_unit_test(ranks_missing),
+        cmocka_unit_test(written_traces),     cmocka_unit_test(sorting),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
-/* Captures against what is known of them: planted truth, another tool's numbers, the right outcomes of awkward inputs. */
+/* Captures against what is known of them: planted truth, another tool's numbers, the right outcomes of awkward
+ * inputs. */
 #include <jansson.h>
 
 #include "capture_check.h"
@@ -44,15 +45,16 @@ static void planted(const char *name)
     for (size_t g = 0; g < capture.groups; g++)
         transfer += capture.group[g].per_step * capture.group[g].transfer * 1e6;
     for (int r = 0; r < ranks; r++) {
-        double known = json_number_value(json_array_get(json_object_get(truth, "mean_wait_us_per_step"), (size_t)r));
+        double known =
+            json_number_value(json_array_get(json_object_get(truth, "mean_wait_us_per_step"), (size_t)r));
         offset = fmax(offset, fabs(capture.clock_offset[r] * 1e6 - r * number(truth, "clock_us_per_rank")));
         wait = fmax(wait, fabs(capture.rank_wait[r] * 1e6 - known));
         *(r == capture.slow_rank ? &slow : &others) += r == capture.slow_rank ? known : known / (ranks - 1);
         assert_int_equal((int)capture.rank[r].kept, steps);
     }
     double error_share = transfer / number(truth, "mean_transfer_us_per_step") - 1;
-    print_message("%s: clock within %.4f us, wait within %.3f us a step, transfer %+.2f %%, lag %.2f of %.2f us\n", name,
-                  offset, wait, 100 * error_share, capture.slow_lag * 1e6, others - slow);
+    print_message("%s: clock within %.4f us, wait within %.3f us a step, transfer %+.2f %%, lag %.2f of %.2f us\n",
+                  name, offset, wait, 100 * error_share, capture.slow_lag * 1e6, others - slow);
     assert_true(offset < 0.05);
     assert_true(wait < 1);
     assert_true(fabs(error_share) < 0.02);
@@ -68,7 +70,8 @@ static void planted_truth(void **state)
     planted("samples/synthetic_tp8_clock_offset");
 }
 
-/* TraceLens takes GPU events whose launch is in the file: all of these captures but one, of which it is the step. */
+/* TraceLens takes GPU events whose launch is in the file: all of these captures but one, of which it is the step.
+ */
 static void gpu_timelines(void **state)
 {
     (void)state;
@@ -91,8 +94,8 @@ static void gpu_timelines(void **state)
         const struct k25_capture_step *step = &rank->step[0];
         double busy = (double)(known[i].step ? step->busy_ns : rank->busy_ns) * 1e-6;
         double total = (double)(known[i].step ? step->end_ns - step->start_ns : rank->span_ns) * 1e-6;
-        print_message("%s: busy %.6f of %.6f ms, idle %.6f of %.6f ms\n", known[i].name, busy, known[i].busy, total - busy,
-                      known[i].total - known[i].busy);
+        print_message("%s: busy %.6f of %.6f ms, idle %.6f of %.6f ms\n", known[i].name, busy, known[i].busy,
+                      total - busy, known[i].total - known[i].busy);
         assert_int_equal(rank->steps, 1);
         assert_true(fabs(busy - known[i].busy) < 3e-5); /* it goes through doubles of 1e15 us: 0.25 ns an event */
         assert_true(fabs(total - known[i].total) < 3e-5);
@@ -133,7 +136,8 @@ static void check_case(const char *file, const json_t *expect)
     if (!shared_file(path, full, sizeof full))
         return;
     bool refused = json_object_get(expect, "error") != NULL;
-    bool hurt = json_is_true(json_object_get(expect, "truncated")) || json_is_true(json_object_get(expect, "bad_crc"));
+    bool hurt =
+        json_is_true(json_object_get(expect, "truncated")) || json_is_true(json_object_get(expect, "bad_crc"));
     if (refused || hurt) {
         if (read_paths(paths, 1, false, &capture, &error))
             fail_msg("%s: read, expected a refusal", file);
@@ -153,7 +157,8 @@ static void check_case(const char *file, const json_t *expect)
         assert_near(reduce, number(expect, "allreduce_us"));
     if (json_object_get(expect, "steps") != NULL && (int)rank->steps != (int)number(expect, "steps"))
         fail_msg("%s: %d steps", file, (int)rank->steps);
-    if (json_object_get(expect, "step_us") != NULL && fabs(rank->step_period * 1e6 - number(expect, "step_us")) > 1e-6)
+    if (json_object_get(expect, "step_us") != NULL &&
+        fabs(rank->step_period * 1e6 - number(expect, "step_us")) > 1e-6)
         fail_msg("%s: a period of %.3f us", file, rank->step_period * 1e6);
     if (json_object_get(expect, "steps_used") != NULL)
         assert_int_equal((int)rank->kept, (int)number(expect, "steps_used"));
@@ -222,8 +227,10 @@ static void awkward_folders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planted_truth), cmocka_unit_test(gpu_timelines),
-        cmocka_unit_test(decode_samples_are_classified), cmocka_unit_test(awkward_files),
+        cmocka_unit_test(planted_truth),
+        cmocka_unit_test(gpu_timelines),
+        cmocka_unit_test(decode_samples_are_classified),
+        cmocka_unit_test(awkward_files),
         cmocka_unit_test(awkward_folders),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -249,14 +249,15 @@ static void experts_by_hand(void **state)
     struct k25_params params = fixed_params();
     params.value[K25_MOE_REREAD] = 0.25;
     params.value[K25_MOE_ACTIVATION] = 6;
-    struct k25_moe_work work = {.pairs = 100, .distinct = 10, .local = 384, .hidden = 1000, .columns = 200,
+    struct k25_moe_work work = {.pairs = 400, .distinct = 10, .local = 384, .hidden = 1000, .columns = 200,
                                 .matrices = 3, .expert_bytes = 1e6, .routed = 120};
-    /* Block 8 (120 / 384 / 8 < 0.9). 100 pairs over 10 experts are 10 each: 2 blocks each, 20 in all. The second
-     * block of an expert misses the L2 for a quarter: 10 + 0.25 x 10 = 12.5 experts' bytes. */
+    /* Block 8 (120 / 384 / 8 < 0.9). 400 pairs over 10 experts are 40 each: 5 blocks each, 50 in all. Of 400 / 16 = 25
+     * times 16 rows, 15 come after the first of an expert and miss the L2 for a quarter: 10 + 0.25 x 15 = 13.75
+     * experts' bytes. */
     struct k25_kernel_call call = k25_moe_call(K25_KERNEL_MOE_INT4, &work, &params);
     assert_int_equal(call.class, K25_KERNEL_MOE_INT4);
-    assert_close(call.bytes, 12.5e6, 1e-15);
-    assert_close(call.flops, 2.0 * 20 * 8 * 3 * 1000 * 200, 1e-15);
+    assert_close(call.bytes, 13.75e6, 1e-15);
+    assert_close(call.flops, 2.0 * 50 * 8 * 3 * 1000 * 200, 1e-15);
     assert_close(call.tail_bytes, 120 * 1000 * 6.0, 1e-15); /* activations of every routed pair */
     assert_close(call.serial, 1200, 1e-15);
     assert_true(call.launches == 1 && call.items == 384);
@@ -268,6 +269,7 @@ static void experts_by_hand(void **state)
     /* A block of 16 holds the 10 rows of each expert: 10 blocks, nothing read twice. Two matrices without
      * a gate. */
     work.blocks = 0;
+    work.pairs = 100;
     work.matrices = 2;
     call = k25_moe_call(K25_KERNEL_MOE_FP8, &work, &params);
     assert_close(call.bytes, 10e6, 1e-15);

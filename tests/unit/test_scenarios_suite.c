@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include "base/file.h"
+#include "calib/hold_out.h"
 #include "scenarios/suite.h"
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
@@ -161,8 +162,7 @@ static const struct { struct change change[5]; const char *reason;
     {{{"kv_dtype", "nvfp4"}}, "kv_dtype 'nvfp4' is not known"},
     {{{"metric", "ttft_ms"}}, "metric 'ttft_ms' is not known"},
     {{{"model", "kimi-k2.7"}},
-     "unknown architecture 'kimi-k2.7', did you mean 'kimi-k2.5'?; `k25sim list architectures` shows what there "
-     "is"},
+     "unknown architecture 'kimi-k2.7', did you mean 'kimi-k2.5'?"},
     {{{"tp", "7"}}, "plan.tp: 7 does not divide the 64 MLA heads of kimi-k2.6"},
     {{{"tp", "16"}}, "plan.tp: 16 ranks on rtx-pro-6000-8x-two-socket, which has 8 GPUs"},
     {{{"context", "300000"}}, "plan.context: 300000 tokens are more than the 262144 that kimi-k2.6 can hold"},
@@ -496,41 +496,97 @@ static void load_build(const char *file, struct build *build)
     }
 }
 
-static void leave_one_out(const char *file, size_t rows)
+/* Scores predictions of held-out rows; returns how many of them lie in their 90 % interval. */
+static size_t score_held_out(const struct build *build, const struct k25_held_out *held_out, const bool *leave,
+                             struct k25_score *score)
+{
+    double predicted[MAX_POINTS], measured[MAX_POINTS];
+    size_t count = 0, inside = 0;
+    for (size_t i = 0; i < build->count; i++) {
+        if (leave != NULL && !leave[i])
+            continue;
+        predicted[count] = held_out[i].predicted;
+        measured[count] = build->measured[i];
+        inside += fabs(log(predicted[count] / measured[count])) <= K25_Z90 * held_out[i].sd;
+        count++;
+    }
+    k25_score(predicted, measured, count, score);
+    return inside;
+}
+
+/* Held-out predictions by `folds` folds (0: one a row), the same bits whatever the number of threads. */
+static size_t hold_out(const struct build *build, int folds, struct k25_score *score)
+{
+    struct k25_held_out held_out[MAX_POINTS], again[MAX_POINTS];
+    struct k25_error error;
+    int fold[MAX_POINTS];
+    folds = folds > 0 ? folds : (int)build->count;
+    for (size_t i = 0; i < build->count; i++)
+        fold[i] = (int)i % folds;
+    const struct k25_priors *priors = &build->suite.points[0].scenario->priors;
+    if (!k25_hold_out(priors, build->observation, build->count, fold, folds, held_out, &error))
+        fail_msg("%s", error.message);
+    omp_set_num_threads(1);
+    assert_true(k25_hold_out(priors, build->observation, build->count, fold, folds, again, &error));
+    omp_set_num_threads(omp_get_num_procs());
+    assert_memory_equal(held_out, again, build->count * sizeof *again);
+    return score_held_out(build, held_out, NULL, score);
+}
+
+static void leave_one_out(const char *file)
 {
     struct build build;
     struct k25_score score;
-    struct k25_error error;
-    double held_out[MAX_POINTS], again[MAX_POINTS];
-    int fold[MAX_POINTS];
     load_build(file, &build);
-    assert_int_equal(build.count, rows);
-    for (size_t i = 0; i < rows; i++)
-        fold[i] = (int)i;
-    const struct k25_priors *priors = &build.suite.points[0].scenario->priors;
-    if (!k25_fit_cross_validate(priors, build.observation, rows, fold, (int)rows, held_out, &error))
-        fail_msg("%s", error.message);
-    k25_score(held_out, build.measured, rows, &score);
+    hold_out(&build, 0, &score);
     print_message("%s leave-one-out: mean %.2f %%, worst %.2f %% (line %d)\n", file, 100 * score.mean,
                   100 * score.worst, build.suite.points[score.worst_index].line);
-    omp_set_num_threads(1);
-    assert_true(k25_fit_cross_validate(priors, build.observation, rows, fold, (int)rows, again, &error));
-    omp_set_num_threads(omp_get_num_procs());
-    assert_memory_equal(held_out, again, rows * sizeof *again);
     k25_suite_free(&build.suite);
     assert_true(score.mean <= 0.04 && score.worst <= 0.12);
+}
+
+/* Five folds and twenty random halves of both builds: errors, and intervals that cover what they promise. */
+static void folds_and_halves(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"kimi_k26_v4", "kimi_k26_v3"};
+    size_t inside = 0, rows = 0;
+    for (int f = 0; f < 2; f++) {
+        struct build build;
+        struct k25_score score;
+        struct k25_error error;
+        double halves = 0;
+        load_build(files[f], &build);
+        inside += hold_out(&build, 5, &score);
+        rows += build.count;
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            struct k25_held_out held_out[MAX_POINTS];
+            struct k25_score half;
+            bool leave[MAX_POINTS];
+            k25_random_half(build.count, seed, leave);
+            assert_true(k25_hold_out_split(&build.suite.points[0].scenario->priors, build.observation, build.count,
+                                           leave, held_out, &error));
+            score_held_out(&build, held_out, leave, &half);
+            halves += half.mean / 20;
+        }
+        print_message("%s five-fold: mean %.2f %%; halves: mean %.2f %%\n", files[f], 100 * score.mean, 100 * halves);
+        k25_suite_free(&build.suite);
+        assert_true(score.mean <= 0.04 && halves <= 0.05);
+    }
+    print_message("five-fold intervals of 90 %% hold %zu of %zu\n", inside, rows);
+    assert_true((double)inside >= 0.85 * (double)rows && (double)inside <= 0.97 * (double)rows);
 }
 
 static void v4_leave_one_out(void **state)
 {
     (void)state;
-    leave_one_out("kimi_k26_v4", 17);
+    leave_one_out("kimi_k26_v4");
 }
 
 static void v3_leave_one_out(void **state)
 {
     (void)state;
-    leave_one_out("kimi_k26_v3", 16);
+    leave_one_out("kimi_k26_v3");
 }
 
 /* v4's parameters on v3's rows: only the threshold differs, and that stands in the rows. */
@@ -577,6 +633,7 @@ int main(void)
         cmocka_unit_test(scores_by_hand),
         cmocka_unit_test(v4_leave_one_out),
         cmocka_unit_test(v3_leave_one_out),
+        cmocka_unit_test(folds_and_halves),
         cmocka_unit_test(v4_carries_over_to_v3),
         cmocka_unit_test(zero_sequences_are_no_plan),
         cmocka_unit_test(zero_ranks_are_no_plan),
