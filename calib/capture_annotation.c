@@ -117,6 +117,12 @@ static int by_start(const void *a, const void *b)
     return (x->end < y->end) - (x->end > y->end); /* the outer one first */
 }
 
+/* The range of a stream that only copies begins when the others have ended: its id tells, unless all are alike. */
+static bool belong_together(const struct k25_annotation *a, const struct k25_annotation *b)
+{
+    return b->start < a->end || (a->id != 0 && a->id == b->id && b->start - a->end < (a->end - a->start) / 2);
+}
+
 void k25_annotations_merge(struct k25_annotations *annotations)
 {
     size_t kept = 0;
@@ -125,7 +131,7 @@ void k25_annotations_merge(struct k25_annotations *annotations)
     for (size_t i = 0; i < annotations->count; i++) {
         struct k25_annotation *a = &annotations->list[i];
         struct k25_annotation *last = kept > 0 ? &annotations->list[kept - 1] : NULL;
-        if (last == NULL || a->start >= last->end) {
+        if (last == NULL || !belong_together(last, a)) {
             annotations->list[kept++] = *a;
             continue;
         }

@@ -54,6 +54,7 @@ struct k25_annotation {
     bool decode;   /* nothing but decoding */
     int sequences, tokens;
     double context;
+    uint64_t id; /* of the range: the same on every stream; 0: not said */
 };
 
 struct k25_annotations {
@@ -83,7 +84,8 @@ struct k25_store {
     struct k25_name_role *role;
     int roles;
     int64_t origin;
-    bool started, cut, out_of_memory;
+    bool started, out_of_memory;
+    bool cut, launches_cut; /* events, launches of the rest were not kept */
 };
 
 static inline int64_t k25_event_start(const struct k25_store *store, const struct k25_gpu_event *event)
@@ -123,7 +125,7 @@ int k25_compare_ns(const void *a, const void *b);                  /* of int64_t
 /* ---- capture_annotation.c ---- */
 /* False: the name is nothing an engine writes around a step. Fills all but the times. */
 bool k25_annotation_parse(const char *name, struct k25_annotation *annotation);
-/* Sorts, and makes one of those that overlap: nested ranges, one range for each stream. */
+/* Sorts, and makes one of those that overlap or have one id: nested ranges, one range for each stream. */
 void k25_annotations_merge(struct k25_annotations *annotations);
 
 /* ---- capture_rank.c ---- */

@@ -172,11 +172,11 @@ static bool take_launch(struct k25_store *store, const struct k25_trace_event *e
     int8_t unknown = 0, *call = event->name_id >= 0 ? &store->role[event->name_id].call : &unknown;
     if (*call == 0)
         *call = strstr(event->name, "GraphLaunch") != NULL ? 3 : strstr(event->name, "Launch") != NULL ? 2 : 1;
-    if (*call == 1 || event->correlation == 0 || store->cut)
+    if (*call == 1 || event->correlation == 0 || store->launches_cut)
         return true;
     if (store->launches == LAUNCH_ROOM ||
         store->events * 16 + store->runs * 8 + store->launches * 16 >= K25_CAPTURE_BYTES) {
-        store->cut = true;
+        store->launches_cut = true; /* half of the room is left for events, whatever the order */
         return true;
     }
     store->launch[store->launches++] = (struct k25_launch){event->correlation, event->ts_ns * 2 + (*call == 3)};
@@ -206,6 +206,7 @@ static bool take_annotation(struct k25_store *store, const struct k25_trace_even
     }
     annotation.start = event->ts_ns;
     annotation.end = event->ts_ns + event->dur_ns;
+    annotation.id = event->external_id;
     annotations->list[annotations->count++] = annotation;
     return true;
 }
@@ -294,7 +295,7 @@ bool k25_rank_read(const char *path, const struct k25_capture_options *options, 
     ok = ok && k25_trace_check(path, &rank->info, error);
     if (ok && !digest(&store, rank))
         ok = k25_fail(error, K25_RESOURCE, "%s: out of memory", path);
-    rank->cut = store.cut;
+    rank->cut = store.cut || store.launches_cut;
     close_store(&store);
     return ok;
 }

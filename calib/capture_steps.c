@@ -160,6 +160,16 @@ static bool from_cpu_time(const struct k25_store *store, const struct k25_annota
     return true;
 }
 
+/* The ranges that begin before the last event that is kept: behind it none can have kernels. */
+static size_t ranges_covered(const struct k25_store *store, const struct k25_annotations *annotations)
+{
+    int64_t last = store->events > 0 ? k25_event_start(store, &store->event[store->events - 1]) : INT64_MIN;
+    size_t count = annotations->count;
+    while (count > 0 && annotations->list[count - 1].start > last)
+        count--;
+    return count;
+}
+
 /* From ranges on the GPU when they tell at least half of what the CPU does, from those on the CPU otherwise. */
 static bool from_annotations(const struct k25_store *store, const struct k25_annotations *gpu,
                              const struct k25_annotations *cpu, struct k25_boundaries *boundaries)
@@ -167,13 +177,13 @@ static bool from_annotations(const struct k25_store *store, const struct k25_ann
     if (!from_gpu(store, gpu, boundaries))
         return false;
     boundaries->source = K25_STEPS_GPU_ANNOTATION;
-    if (boundaries->count > 0 && 2 * boundaries->count >= cpu->count)
+    size_t joined, covered = ranges_covered(store, cpu);
+    if (boundaries->count > 0 && 2 * boundaries->count >= covered)
         return true;
-    size_t joined;
     if (!from_cpu(store, cpu, boundaries, &joined))
         return false;
     boundaries->source = K25_STEPS_CPU_ANNOTATION;
-    if (2 * joined >= cpu->count)
+    if (2 * joined >= covered)
         return true;
     boundaries->source = K25_STEPS_CPU_TIME;
     return from_cpu_time(store, cpu, boundaries);

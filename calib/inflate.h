@@ -1,8 +1,8 @@
 /* A file's bytes piece by piece, inflated on the way when it is gzip.
  *
- * base/file.h reads a file whole and refuses damage; a capture of gigabytes is streamed, and what stands in front of
- * the damage is worth keeping. So this reader hands out all the bytes it can get and says at the end how it ended.
- * The magic decides what is gzip (1f 8b), never the name. Inflation is ISA-L's.
+ * base/file.h reads a file whole and refuses damage; a capture of gigabytes is streamed, and what stands in front
+ * of the damage is worth keeping. So this reader hands out all the bytes it can get and says at the end how it
+ * ended. The magic decides what is gzip (1f 8b), never the name. Inflation is ISA-L's.
  */
 #ifndef K25_CALIB_INFLATE_H
 #define K25_CALIB_INFLATE_H
@@ -16,10 +16,10 @@
 /* How a file ended; the first that applies, but a bad checksum does not stop the reading. */
 enum k25_inflate_end {
     K25_INFLATE_WHOLE = 0,
-    K25_INFLATE_BAD_CRC,   /* everything was inflated; a checksum or a length in a trailer does not match it */
-    K25_INFLATE_CUT,       /* the file stops inside a gzip member */
-    K25_INFLATE_DAMAGED,   /* the data cannot be inflated further */
-    K25_INFLATE_FOLLOWED,  /* something that is neither a member nor zeros stands behind the last member */
+    K25_INFLATE_BAD_CRC,  /* everything was inflated; a checksum or a length in a trailer does not match it */
+    K25_INFLATE_CUT,      /* the file stops inside a gzip member */
+    K25_INFLATE_DAMAGED,  /* the data cannot be inflated further */
+    K25_INFLATE_FOLLOWED, /* something that is neither a member nor zeros stands behind the last member */
 };
 
 struct k25_inflate;

@@ -11,9 +11,9 @@
 #include "calib/inflate.h"
 #include "calib/trace_internal.h"
 
-/* Small enough that a piece is still in a cache when it is walked, large enough for the hand-over between threads not to
- * matter; enough of them that neither thread waits when the system takes the other one off its core for a while. In
- * front of a piece there is room for what the piece before it left over. */
+/* Small enough that a piece is still in a cache when it is walked, large enough for the hand-over between threads
+ * not to matter; enough of them that neither thread waits when the system takes the other one off its core for a
+ * while. In front of a piece there is room for what the piece before it left over. */
 enum { PIECE = 512 << 10, PIECES = 16, ROOM = K25_TRACE_LONGEST + PIECE + K25_TRACE_SLACK };
 
 struct piece {
@@ -144,15 +144,16 @@ static bool refused(const struct reader *reader, struct k25_error *error)
     }
     if (!walk->list_seen) {
         return k25_fail(error, K25_BAD_INPUT, "%s: no traceEvents%s%s%s%s", reader->path,
-                        walk->null_list ? ": it is not a list"
+                        walk->null_list   ? ": it is not a list"
                         : info->truncated ? ": the file is cut off before them"
                                           : ", so not a torch.profiler trace",
                         walk->first_key[0] == '\0' ? "" : " (the root begins with '", walk->first_key,
                         walk->first_key[0] == '\0' ? "" : "')");
     }
-    return k25_fail(error, K25_BAD_INPUT,
-                    "%s: a list without a single trace event (an object with \"ph\"), so not a torch.profiler trace",
-                    reader->path);
+    return k25_fail(
+        error, K25_BAD_INPUT,
+        "%s: a list without a single trace event (an object with \"ph\"), so not a torch.profiler trace",
+        reader->path);
 }
 
 /* What is refused unless lenient. */
@@ -163,7 +164,8 @@ static bool damaged(const struct reader *reader, struct k25_error *error)
     char what[512];
     if (info->truncated) {
         snprintf(what, sizeof what,
-                 "the trace is cut off (truncated) here; %" PRIu64 " kernels were whole, --lenient keeps them", kernels);
+                 "the trace is cut off (truncated) here; %" PRIu64 " kernels were whole, --lenient keeps them",
+                 kernels);
         return fail_at(error, reader->path, info->json_bytes, what);
     }
     if (info->bad_crc) {
@@ -173,18 +175,20 @@ static bool damaged(const struct reader *reader, struct k25_error *error)
                         reader->path, kernels);
     }
     if (info->bad_container) {
-        return k25_fail(error, K25_BAD_INPUT,
-                        "%s: byte %" PRIu64 " of the file: %s; %" PRIu64 " kernels were read, --lenient keeps them",
-                        reader->path, info->file_bytes,
-                        k25_inflate_end(reader->stream) == K25_INFLATE_FOLLOWED
-                            ? "other data follows the last gzip member"
-                            : "the gzip data is damaged",
-                        kernels);
+        return k25_fail(
+            error, K25_BAD_INPUT,
+            "%s: byte %" PRIu64 " of the file: %s; %" PRIu64 " kernels were read, --lenient keeps them",
+            reader->path, info->file_bytes,
+            k25_inflate_end(reader->stream) == K25_INFLATE_FOLLOWED ? "other data follows the last gzip member"
+                                                                    : "the gzip data is damaged",
+            kernels);
     }
     if (info->damaged_kernels * 100 > all) {
         snprintf(what, sizeof what,
-                 "%" PRIu64 " of %" PRIu64 " kernel events cannot be read, more than 1 %%; this is the first damage, "
-                 "--lenient keeps the rest", info->damaged_kernels, all);
+                 "%" PRIu64 " of %" PRIu64
+                 " kernel events cannot be read, more than 1 %%; this is the first damage, "
+                 "--lenient keeps the rest",
+                 info->damaged_kernels, all);
         return fail_at(error, reader->path, info->first_damage, what);
     }
     return true;
@@ -278,8 +282,17 @@ bool k25_trace_read(const char *path, const struct k25_trace_options *options, k
 {
     static const struct k25_trace_options strict = {0};
     *info = (struct k25_trace_info){
-        .rank = -1, .world_size = -1, .schema_version = -1, .resolution_ns = 1, .device = "", .backend = "",
-        .nccl_version = "", .trace_id = "", .trace_name = "", .vllm_version = "", .time_unit = "",
+        .rank = -1,
+        .world_size = -1,
+        .schema_version = -1,
+        .resolution_ns = 1,
+        .device = "",
+        .backend = "",
+        .nccl_version = "",
+        .trace_id = "",
+        .trace_name = "",
+        .vllm_version = "",
+        .time_unit = "",
     };
     struct reader *reader = calloc(1, sizeof *reader);
     if (reader == NULL) {

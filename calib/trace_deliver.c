@@ -122,8 +122,14 @@ static bool texts_of(struct k25_trace_walk *walk, struct k25_trace_event *event,
         return true;
     }
     *collective = (struct k25_trace_collective){
-        .name = texts[0], .dtype = texts[1], .group = texts[2], .group_description = texts[3], .ranks = texts[4],
-        .in_elements = raw->in_elements, .out_elements = raw->out_elements, .group_size = raw->group_size,
+        .name = texts[0],
+        .dtype = texts[1],
+        .group = texts[2],
+        .group_description = texts[3],
+        .ranks = texts[4],
+        .in_elements = raw->in_elements,
+        .out_elements = raw->out_elements,
+        .group_size = raw->group_size,
         .sequence = raw->sequence,
     };
     event->collective = collective;

@@ -26,7 +26,8 @@ static inline bool ends_word(char c)
 
 static inline bool is_escape(char c)
 {
-    return c == '"' || c == '\\' || c == '/' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't' || c == 'u';
+    return c == '"' || c == '\\' || c == '/' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't' ||
+           c == 'u';
 }
 
 static inline bool is_plain(char c)
@@ -34,7 +35,8 @@ static inline bool is_plain(char c)
     return c != '"' && c != '\\' && (unsigned char)c < 0x80;
 }
 
-/* One byte inside a string; more than one for a character above 127. NULL when the text ends inside a character. */
+/* One byte inside a string; more than one for a character above 127. NULL when the text ends inside a character.
+ */
 static const char *string_byte(struct k25_trace_skipper *skip, const char *p, const char *end)
 {
     if (skip->escaped) {
@@ -272,7 +274,7 @@ static bool members(struct cursor *cursor, bool in_args)
 }
 
 enum k25_trace_verdict k25_trace_event_plain(const char *text, const char *end, struct k25_trace_raw *raw,
-                                       const char **after)
+                                             const char **after)
 {
     struct cursor cursor = {.p = text + 1, .end = end, .raw = raw};
     k25_trace_raw_clear(raw);

@@ -58,9 +58,9 @@ struct key {
 };
 
 static const struct key event_keys[] = {
-    {"ph", K25_FIELD_PH},   {"cat", K25_FIELD_CAT}, {"name", K25_FIELD_NAME}, {"pid", K25_FIELD_PID},
-    {"tid", K25_FIELD_TID}, {"ts", K25_FIELD_TS},   {"dur", K25_FIELD_DUR},   {"args", K25_FIELD_ARGS},
-    {"traceEvents", K25_FIELD_NESTED},
+    {"ph", K25_FIELD_PH},   {"cat", K25_FIELD_CAT},   {"name", K25_FIELD_NAME},
+    {"pid", K25_FIELD_PID}, {"tid", K25_FIELD_TID},   {"ts", K25_FIELD_TS},
+    {"dur", K25_FIELD_DUR}, {"args", K25_FIELD_ARGS}, {"traceEvents", K25_FIELD_NESTED},
 };
 
 static const struct key args_keys[] = {
@@ -140,7 +140,8 @@ static bool parse_exponent(const char *p, const char *end, int64_t *exponent)
     return true;
 }
 
-enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude)
+enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative,
+                                        uint64_t *magnitude)
 {
     const char *p = text, *end = text + size;
     for (; p < end && (*p == ' ' || *p == '\t'); p++) {
@@ -258,8 +259,12 @@ void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, co
         raw->name = (struct k25_trace_span){text, size};
         raw->guessed = false;
         break;
-    case K25_FIELD_PID: raw->has_pid = thread(text, size, &raw->pid); break;
-    case K25_FIELD_TID: raw->has_tid = thread(text, size, &raw->tid); break;
+    case K25_FIELD_PID:
+        raw->has_pid = thread(text, size, &raw->pid);
+        break;
+    case K25_FIELD_TID:
+        raw->has_tid = thread(text, size, &raw->tid);
+        break;
     case K25_FIELD_TS:
         raw->has_ts = number(raw, text, size, 3, &raw->ts_ns);
         raw->fraction |= memchr(text, '.', size) != NULL;
@@ -268,17 +273,39 @@ void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, co
         raw->has_dur = number(raw, text, size, 3, &raw->dur_ns);
         raw->fraction |= memchr(text, '.', size) != NULL;
         break;
-    case K25_FIELD_DEVICE: number(raw, text, size, 0, &raw->device); break;
-    case K25_FIELD_STREAM: number(raw, text, size, 0, &raw->stream); break;
-    case K25_FIELD_CORRELATION: id(raw, text, size, &raw->correlation); break;
-    case K25_FIELD_EXTERNAL: id(raw, text, size, &raw->external_id); break;
-    case K25_FIELD_GRAPH: id(raw, text, size, &raw->graph_id); break;
-    case K25_FIELD_NODE: id(raw, text, size, &raw->graph_node); break;
-    case K25_FIELD_BYTES: id(raw, text, size, &raw->bytes); break;
-    case K25_FIELD_IN: number(raw, text, size, 0, &raw->in_elements); break;
-    case K25_FIELD_OUT: number(raw, text, size, 0, &raw->out_elements); break;
-    case K25_FIELD_SIZE: number(raw, text, size, 0, &raw->group_size); break;
-    case K25_FIELD_SEQUENCE: number(raw, text, size, 0, &raw->sequence); break;
+    case K25_FIELD_DEVICE:
+        number(raw, text, size, 0, &raw->device);
+        break;
+    case K25_FIELD_STREAM:
+        number(raw, text, size, 0, &raw->stream);
+        break;
+    case K25_FIELD_CORRELATION:
+        id(raw, text, size, &raw->correlation);
+        break;
+    case K25_FIELD_EXTERNAL:
+        id(raw, text, size, &raw->external_id);
+        break;
+    case K25_FIELD_GRAPH:
+        id(raw, text, size, &raw->graph_id);
+        break;
+    case K25_FIELD_NODE:
+        id(raw, text, size, &raw->graph_node);
+        break;
+    case K25_FIELD_BYTES:
+        id(raw, text, size, &raw->bytes);
+        break;
+    case K25_FIELD_IN:
+        number(raw, text, size, 0, &raw->in_elements);
+        break;
+    case K25_FIELD_OUT:
+        number(raw, text, size, 0, &raw->out_elements);
+        break;
+    case K25_FIELD_SIZE:
+        number(raw, text, size, 0, &raw->group_size);
+        break;
+    case K25_FIELD_SEQUENCE:
+        number(raw, text, size, 0, &raw->sequence);
+        break;
     case K25_FIELD_COLLECTIVE:
     case K25_FIELD_DTYPE:
     case K25_FIELD_GROUP:
@@ -291,6 +318,7 @@ void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, co
     case K25_FIELD_OTHER:
     case K25_FIELD_ARGS:
     case K25_FIELD_NESTED:
-    case K25_FIELDS: break;
+    case K25_FIELDS:
+        break;
     }
 }

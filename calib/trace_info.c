@@ -12,8 +12,8 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* The number behind `word` (and behind a '-' or '_'), which must begin and end like a word of its own; the last one
- * of the name counts. -1 when there is none. */
+/* The number behind `word` (and behind a '-' or '_'), which must begin and end like a word of its own; the last
+ * one of the name counts. -1 when there is none. */
 static int number_behind(const char *name, const char *word)
 {
     int value = -1;
@@ -56,16 +56,20 @@ bool k25_trace_check(const char *path, const struct k25_trace_info *info, struct
 {
     uint64_t calls = info->cpu_ops + info->python_functions;
     switch (info->use) {
-    case K25_TRACE_RANK: return true;
+    case K25_TRACE_RANK:
+        return true;
     case K25_TRACE_NO_GPU:
         return k25_fail(error, K25_NEGATIVE,
-                        "%s: no GPU events (%" PRIu64 " CPU operators and Python calls): the capture was CPU-only, "
+                        "%s: no GPU events (%" PRIu64
+                        " CPU operators and Python calls): the capture was CPU-only, "
                         "taken while the engine was idle, or the GPU side of the profiler did not start",
                         path, calls);
     case K25_TRACE_FRONT_END:
         return k25_fail(error, K25_NEGATIVE,
-                        "%s: trace of the engine's front-end process (async_llm), not of a rank: no GPU events", path);
-    case K25_TRACE_CAPTURE: break;
+                        "%s: trace of the engine's front-end process (async_llm), not of a rank: no GPU events",
+                        path);
+    case K25_TRACE_CAPTURE:
+        break;
     }
     return k25_fail(error, K25_NEGATIVE,
                     "%s: graph capture trace (%" PRIu64 " kernels, %" PRIu64 " CPU operators and Python calls): "
@@ -77,7 +81,8 @@ static void say(char *out, size_t size, uint64_t count, const char *one, const c
 {
     size_t used = strlen(out);
     if (count > 0 && used + 1 < size) {
-        snprintf(out + used, size - used, "%s%" PRIu64 " %s", used > 0 ? "; " : "", count, count == 1 ? one : many);
+        snprintf(out + used, size - used, "%s%" PRIu64 " %s", used > 0 ? "; " : "", count,
+                 count == 1 ? one : many);
     }
 }
 

@@ -6,6 +6,7 @@
  *     trace_deliver.c from what an event says to what the visitor gets
  *     trace_event.c   one event, byte by byte: the reference, which puts up with damage
  *     trace_quick.c   one event, with AVX2: the same answers for events without anything odd, or "not me"
+ *     trace_simd.h    what that one sees at a glance
  *     trace_fields.c  keys, categories, decimal numbers
  *     trace_names.c   texts, each kept once
  *     trace_root.c    what a file says about itself, and what is no trace
@@ -79,7 +80,7 @@ struct k25_trace_raw {
     int category;
     char ph; /* 0: not said */
     bool has_ts, has_dur, has_texts /* of a collective */, odd_name /* escapes or bytes above 127 */;
-    bool guessed; /* the name is the one that was guessed */
+    bool guessed;  /* the name is the one that was guessed */
     bool fraction; /* ts or dur was written with a decimal point */
     bool has_tid, has_pid;
     int64_t ts_ns, dur_ns, tid, pid;
@@ -106,7 +107,8 @@ enum k25_trace_number { K25_NUMBER_OK, K25_NUMBER_NONE, K25_NUMBER_NONFINITE, K2
 
 /* The decimal `text` times 10^shift, cut towards zero, as sign and magnitude; never through a double. NONFINITE:
  * inf, nan and their kin in any case. HUGE: more than 64 bits. */
-enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude);
+enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative,
+                                        uint64_t *magnitude);
 
 /* Case does not matter. */
 int k25_trace_category(const char *text, size_t size);
@@ -146,7 +148,7 @@ const char *k25_trace_skip(struct k25_trace_skipper *skip, const char **p, const
 
 /* The event at `text`, which is '{'. On DONE `*after` is behind its '}'. */
 enum k25_trace_verdict k25_trace_event_plain(const char *text, const char *end, struct k25_trace_raw *raw,
-                                       const char **after);
+                                             const char **after);
 
 /* ---- trace_quick.c ---- */
 
@@ -154,9 +156,8 @@ enum k25_trace_verdict k25_trace_event_plain(const char *text, const char *end, 
 enum { K25_SHAPE_STEPS = 96, K25_SHAPE_TEXT = 32 };
 struct k25_trace_step {
     unsigned char text[K25_SHAPE_TEXT]; /* from behind a value to the next one */
-    uint32_t size, field, mask; /* size 0: not learned; `mask` has a bit for each byte of the text */
-    uint32_t length;            /* of the number that followed last time, if nobody wanted it */
-    int16_t next;               /* the step that followed last time, -1: none */
+    uint32_t size, field, mask;         /* size 0: not learned; `mask` has a bit for each byte of the text */
+    int16_t next;                       /* the step that followed last time, -1: none */
     bool in_args, closes;
 };
 struct k25_trace_shape {
@@ -195,8 +196,8 @@ int k25_trace_names_id(struct k25_trace_names *names, const char *text, size_t s
 struct k25_trace_span k25_trace_names_guess(const struct k25_trace_names *names, int *id);
 void k25_trace_names_free(struct k25_trace_names *names); /* the texts stay in the arena */
 
-/* The string's inside as UTF-8 at `out` (room for `size` * 3 + 1 bytes), escapes resolved, what is no UTF-8 replaced
- * by U+FFFD, zero behind it. Returns its length. */
+/* The string's inside as UTF-8 at `out` (room for `size` * 3 + 1 bytes), escapes resolved, what is no UTF-8
+ * replaced by U+FFFD, zero behind it. Returns its length. */
 size_t k25_trace_unescape(const char *text, size_t size, char *out);
 
 /* ---- trace_root.c ---- */
@@ -213,8 +214,8 @@ const char *k25_trace_not_json(const char *text, size_t size);
 
 /* ---- trace_resync.c ---- */
 
-/* From `p` on, the next place that looks like the beginning of an event ('{') or the end of the list (']'), going by
- * what stands around it; NULL when there is none before `end`. Looks back as far as `text`. */
+/* From `p` on, the next place that looks like the beginning of an event ('{') or the end of the list (']'), going
+ * by what stands around it; NULL when there is none before `end`. Looks back as far as `text`. */
 const char *k25_trace_resync(const char *text, const char *p, const char *end, bool last);
 
 /* ---- trace_deliver.c ---- */
@@ -251,8 +252,8 @@ struct k25_trace_walk {
     bool list_seen, null_list, event_seen, nodes_seen, chakra_seen;
     bool any_fraction, off_quarter, off_micro; /* times with a decimal point; GPU starts off 250 ns, off 1 us */
     bool stopped, out_of_memory;
-    char first_key[32];   /* of the root, for the refusal */
-    const char *refusal;  /* what it is instead of a trace */
+    char first_key[32];  /* of the root, for the refusal */
+    const char *refusal; /* what it is instead of a trace */
     uint64_t refused_at;
     struct k25_trace_skipper skip;
     struct k25_trace_raw raw;
@@ -262,8 +263,8 @@ struct k25_trace_walk {
     size_t scratch_size;
 };
 
-bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options, k25_trace_visit *visit,
-                    void *context, struct k25_trace_info *info);
+bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options,
+                          k25_trace_visit *visit, void *context, struct k25_trace_info *info);
 /* Walks what it can of `text`, whose first byte is at `offset` of the JSON; K25_TRACE_SLACK zeros follow it.
  * Returns how many bytes are done with; the rest must come again in front of the next piece. */
 size_t k25_trace_walk_feed(struct k25_trace_walk *walk, const char *text, size_t size, uint64_t offset, bool last);

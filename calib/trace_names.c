@@ -15,7 +15,8 @@ bool k25_trace_names_start(struct k25_trace_names *names, struct k25_arena *aren
     names->follower = malloc(sizeof *names->follower * (size_t)names->room);
     names->plain = malloc(sizeof *names->plain * (size_t)names->room);
     names->slots = malloc(sizeof *names->slots * (names->mask + 1));
-    if (names->texts == NULL || names->sizes == NULL || names->plain == NULL || names->follower == NULL || names->slots == NULL) {
+    if (names->texts == NULL || names->sizes == NULL || names->plain == NULL || names->follower == NULL ||
+        names->slots == NULL) {
         k25_trace_names_free(names);
         return false;
     }
@@ -121,7 +122,8 @@ static int find(struct k25_trace_names *names, const char *text, size_t size)
     uint32_t at = (uint32_t)hash & names->mask;
     for (; names->slots[at].id >= 0; at = (at + 1) & names->mask) {
         int id = names->slots[at].id;
-        if (names->slots[at].hash == hash && names->sizes[id] == size && memcmp(names->texts[id], text, size) == 0) {
+        if (names->slots[at].hash == hash && names->sizes[id] == size &&
+            memcmp(names->texts[id], text, size) == 0) {
             return id;
         }
     }

@@ -4,7 +4,8 @@
  * bytes at a time, for the brace that ends it (quotes to a mask of strings by a carry-less product with all ones,
  * Langdale & Lemire, "Parsing gigabytes of JSON per second", VLDB J. 28, 2019, section 3.1). And the bytes between
  * two values (comma, blanks, key, colon) are those of the event before of the same kind: one 32-byte comparison
- * replaces the reading of a key. Neither relies on line breaks nor on the order of keys; a wrong guess costs a look.
+ * replaces the reading of a key. Neither relies on line breaks nor on the order of keys; a wrong guess costs a
+ * look.
  *
  * Whatever is not plainly in order is ODD, and the reference reads the event again: escapes, bytes above 127, null
  * and nan where nothing is read, quotes where no string can begin or end, a comma before a brace.
@@ -14,211 +15,12 @@
 #include "calib/trace_internal.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
-#define FAST __attribute__((target("avx2,bmi,bmi2,lzcnt,pclmul")))
-#define INLINE static inline __attribute__((always_inline)) FAST
+#include "calib/trace_simd.h"
 
 bool k25_trace_quick_available(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
            __builtin_cpu_supports("pclmul");
-}
-
-INLINE __m256i load(const void *at)
-{
-    return _mm256_loadu_si256((const __m256i *)at);
-}
-
-INLINE uint32_t bits(__m256i x)
-{
-    return (uint32_t)_mm256_movemask_epi8(x);
-}
-
-INLINE __m256i equal(__m256i x, char c)
-{
-    return _mm256_cmpeq_epi8(x, _mm256_set1_epi8(c));
-}
-
-INLINE __m256i either(__m256i a, __m256i b)
-{
-    return _mm256_or_si256(a, b);
-}
-
-/* Bytes that may stand next to a string: blanks , : [ ] { }. Two table look-ups on the low four bits, as simdjson. */
-INLINE __m256i beside_string(__m256i x, __m256i lower)
-{
-    const __m256i blank = _mm256_setr_epi8(' ', 100, 100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r', 100,
-                                           100, ' ', 100, 100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r',
-                                           100, 100);
-    const __m256i mark = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', '{', ',', '}', 0, 0, 0, 0, 0, 0, 0, 0, 0,
-                                          0, 0, 0, ':', '{', ',', '}', 0, 0);
-    return either(_mm256_cmpeq_epi8(x, _mm256_shuffle_epi8(blank, x)),
-                  _mm256_cmpeq_epi8(lower, _mm256_shuffle_epi8(mark, x)));
-}
-
-/* What 64 bytes hold, one bit a byte. */
-struct block {
-    uint64_t quote, open, close, beside, odd /* backslash or above 127 */, n;
-};
-
-INLINE void look(const char *p, bool brackets, struct block *block)
-{
-    const __m256i case_bit = _mm256_set1_epi8(0x20);
-    *block = (struct block){0};
-    for (int half = 1; half >= 0; half--) {
-        __m256i x = load(p + 32 * half), lower = either(x, case_bit), y = brackets ? lower : x;
-        block->quote = block->quote << 32 | bits(equal(x, '"'));
-        block->open = block->open << 32 | bits(equal(y, '{'));
-        block->close = block->close << 32 | bits(equal(y, '}'));
-        block->beside = block->beside << 32 | bits(beside_string(x, lower));
-        block->odd = block->odd << 32 | bits(either(equal(x, '\\'), x));
-        block->n = block->n << 32 | bits(equal(lower, 'n'));
-    }
-}
-
-/* Bits from an odd to an even quote, the first of each pair included. */
-INLINE uint64_t inside_strings(uint64_t quote)
-{
-    __m128i product = _mm_clmulepi64_si128(_mm_set_epi64x(0, (long long)quote), _mm_set1_epi8(-1), 0);
-    return (uint64_t)_mm_cvtsi128_si64(product);
-}
-
-INLINE bool is_blank(char c)
-{
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
-/* True when a comma stands in front of the brace at `p`: inside an event only a list of objects has that, and an
- * event whose end is missing. Text before `p` begins with a brace. */
-INLINE bool behind_comma(const char *p)
-{
-    for (p--; is_blank(*p); p--) {
-    }
-    return *p == ',';
-}
-
-/* True when a comma or `close` comes next, or what comes next is not known yet. */
-INLINE bool goes_on(const char *p, const char *end, char close)
-{
-    for (; p < end && is_blank(*p); p++) {
-    }
-    return p >= end || *p == ',' || *p == close;
-}
-
-/* From `p`, outside strings and `depth` levels deep, behind the brace that closes the outermost. With `brackets`,
- * both kinds count. `after_string` says that `p` is right behind a string. */
-INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t depth, bool brackets, bool after_string,
-                                 const char **after)
-{
-    uint64_t in = 0, closed_before = after_string, beside_before = !after_string;
-    for (; p < end; p += 64) {
-        struct block b;
-        look(p, brackets, &b);
-        uint64_t valid = end - p >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << (end - p)) - 1;
-        uint64_t inside = inside_strings(b.quote & valid) ^ in, first = b.quote & inside;
-        uint64_t last = b.quote & ~inside; /* quotes that begin and that end strings */
-        uint64_t odd = (b.odd | (b.n & ~inside) | ((last << 1 | closed_before) & ~b.beside) |
-                        (first & ~(b.beside << 1 | beside_before))) & valid;
-        uint64_t open = b.open & ~inside & valid, braces = open | (b.close & ~inside & valid);
-        for (; braces != 0; braces &= braces - 1) {
-            uint64_t bit = braces & (0 - braces);
-            const char *at = p + _tzcnt_u64(braces);
-            if ((open & bit) != 0) {
-                if (!brackets && behind_comma(at)) {
-                    return K25_EVENT_ODD;
-                }
-                depth++;
-            } else if (--depth == 0) {
-                *after = at + 1;
-                return (odd & (bit | (bit - 1))) != 0 || (!brackets && !goes_on(at + 1, end, ']')) ? K25_EVENT_ODD
-                                                                                            : K25_EVENT_DONE;
-            }
-        }
-        if (odd != 0) {
-            return K25_EVENT_ODD;
-        }
-        in = 0 - (inside >> 63);
-        closed_before = last >> 63;
-        beside_before = b.beside >> 63;
-    }
-    return K25_EVENT_MORE;
-}
-
-/* The closing quote of the string whose inside begins at `p`; or the first byte that needs a closer look; or some
- * place at or behind `end`. */
-INLINE const char *string_end(const char *p, const char *end)
-{
-    for (; p < end; p += 32) {
-        __m256i x = load(p);
-        uint32_t found = bits(either(either(equal(x, '"'), equal(x, '\\')), x));
-        if (found != 0) {
-            return p + _tzcnt_u32(found);
-        }
-    }
-    return end;
-}
-
-/* Behind the number at `p` (-1.25e-3), or `p` when none is there. Looks at 32 bytes. */
-INLINE const char *number_end(const char *p)
-{
-    const char *start = p;
-    p += *p == '-';
-    __m256i x = load(p);
-    __m256i from = _mm256_cmpgt_epi8(x, _mm256_set1_epi8('0' - 1));
-    uint32_t other = ~bits(_mm256_andnot_si256(_mm256_cmpgt_epi8(x, _mm256_set1_epi8('9')), from));
-    unsigned whole = (unsigned)_tzcnt_u32(other);
-    if (whole == 0 || whole == 32) {
-        return start;
-    }
-    if (p[whole] == '.') {
-        other &= ~(1u << whole);
-        whole = (unsigned)_tzcnt_u32(other);
-        if (whole == 32) {
-            return start;
-        }
-    }
-    p += whole;
-    if ((*p | 0x20) == 'e') {
-        p += 1 + (p[1] == '-' || p[1] == '+');
-        for (; *p >= '0' && *p <= '9'; p++) {
-        }
-        return p[-1] >= '0' && p[-1] <= '9' ? p : start;
-    }
-    return p;
-}
-
-/* Eight digits at once, by pairs, then fours, then all; false when one of them is none. */
-INLINE bool eight_digits(const char *p, uint64_t *value)
-{
-    uint64_t x;
-    memcpy(&x, p, 8);
-    uint64_t high = 0xf0f0f0f0f0f0f0f0u, above = x + 0x0606060606060606u;
-    if (((x & high) | (above & high) >> 4) != 0x3333333333333333u) {
-        return false;
-    }
-    x = (x & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;
-    x = (x & 0x00ff00ff00ff00ffu) * 6553601 >> 16;
-    *value = (x & 0x0000ffff0000ffffu) * 42949672960001u >> 32;
-    return true;
-}
-
-/* The digits from `*p` on, fewer than 19 of them; false when there are more or none. */
-INLINE bool whole_number(const char **p, uint64_t *value)
-{
-    const char *at = *p;
-    uint64_t sum = 0, eight;
-    if (eight_digits(at, &eight)) {
-        sum = eight;
-        at += 8;
-    }
-    for (; *at >= '0' && *at <= '9'; at++) {
-        sum = sum * 10 + (uint64_t)(*at - '0');
-    }
-    bool fine = at > *p && at - *p < 19;
-    *p = at;
-    *value = sum;
-    return fine;
 }
 
 /* Microseconds to nanoseconds: the plain forms; others are for k25_trace_decimal. */
@@ -247,49 +49,52 @@ INLINE bool time_ns(const char **p, int64_t *ns, bool *point)
 }
 
 /* Behind a number nobody wants that ends with a comma or a brace within 32 bytes, the common case; NULL otherwise.
- * Its length is guessed to be that of the last time: so the walk goes on before the bytes have been looked at. */
-INLINE const char *pass_number(const char *p, uint32_t *length)
+ * What decides where to go on is the position of the comma alone, the rest is a check beside it. */
+INLINE const char *pass_number(const char *p)
 {
     __m256i x = load(p);
     uint32_t ends = bits(either(equal(x, ','), equal(x, '}')));
     uint32_t fine = bits(_mm256_and_si256(_mm256_cmpgt_epi8(x, _mm256_set1_epi8('-' - 1)),
                                           _mm256_cmpgt_epi8(_mm256_set1_epi8('9' + 1), x)));
-    uint32_t guess = 1u << *length; /* in front of it only what numbers are made of, on it what ends them */
-    if ((ends & guess) != 0 && (~fine & (guess - 1)) == 0) {
-        return p + *length;
-    }
-    if (ends == 0 || (~fine & (ends ^ (ends - 1)) >> 1) != 0) {
-        return NULL;
-    }
-    *length = (uint32_t)_tzcnt_u32(ends);
-    return p + *length;
+    return ends != 0 && (~fine & (ends ^ (ends - 1)) >> 1) == 0 ? p + _tzcnt_u32(ends) : NULL;
 }
 
 /* Where the number of a field that is a plain integer goes, NULL for other fields. */
 INLINE uint64_t *integer_of(struct k25_trace_raw *raw, enum k25_trace_field field)
 {
     switch (field) {
-    case K25_FIELD_CORRELATION: return &raw->correlation;
-    case K25_FIELD_EXTERNAL: return &raw->external_id;
-    case K25_FIELD_GRAPH: return &raw->graph_id;
-    case K25_FIELD_NODE: return &raw->graph_node;
-    case K25_FIELD_BYTES: return &raw->bytes;
-    case K25_FIELD_DEVICE: return (uint64_t *)&raw->device;
-    case K25_FIELD_STREAM: return (uint64_t *)&raw->stream;
-    case K25_FIELD_PID: raw->has_pid = true; return (uint64_t *)&raw->pid;
-    case K25_FIELD_TID: raw->has_tid = true; return (uint64_t *)&raw->tid;
-    default: return NULL;
+    case K25_FIELD_CORRELATION:
+        return &raw->correlation;
+    case K25_FIELD_EXTERNAL:
+        return &raw->external_id;
+    case K25_FIELD_GRAPH:
+        return &raw->graph_id;
+    case K25_FIELD_NODE:
+        return &raw->graph_node;
+    case K25_FIELD_BYTES:
+        return &raw->bytes;
+    case K25_FIELD_DEVICE:
+        return (uint64_t *)&raw->device;
+    case K25_FIELD_STREAM:
+        return (uint64_t *)&raw->stream;
+    case K25_FIELD_PID:
+        raw->has_pid = true;
+        return (uint64_t *)&raw->pid;
+    case K25_FIELD_TID:
+        raw->has_tid = true;
+        return (uint64_t *)&raw->tid;
+    default:
+        return NULL;
     }
 }
 
 /* The number at `*p` into the event, without a detour when it is a plain one. */
-INLINE enum k25_trace_verdict number(struct k25_trace_raw *raw, enum k25_trace_field field, uint32_t *length,
-                                     const char **p)
+INLINE enum k25_trace_verdict number(struct k25_trace_raw *raw, enum k25_trace_field field, const char **p)
 {
     const char *start = *p, *after = start;
     int64_t ns;
     uint64_t value;
-    if (field == K25_FIELD_OTHER && (after = pass_number(start, length)) != NULL) {
+    if (field == K25_FIELD_OTHER && (after = pass_number(start)) != NULL) {
         *p = after;
         return *start >= '0' || (*start == '-' && start[1] >= '0') ? K25_EVENT_DONE : K25_EVENT_ODD;
     }
@@ -373,9 +178,11 @@ INLINE enum k25_trace_verdict string(struct k25_trace_raw *raw, enum k25_trace_f
         raw->guessed = false;
     } else if (field == K25_FIELD_PH && raw->ph == 0 && size == 1 && *inside == 'X') {
         raw->ph = 'X';
-    } else if (raw->category == K25_CATEGORY_NONE && field == K25_FIELD_CAT && size == 6 && memcmp(inside, "kernel", 6) == 0) {
+    } else if (raw->category == K25_CATEGORY_NONE && field == K25_FIELD_CAT && size == 6 &&
+               memcmp(inside, "kernel", 6) == 0) {
         raw->category = K25_TRACE_KERNEL;
-    } else if (raw->category == K25_CATEGORY_NONE && field == K25_FIELD_CAT && size == 15 && memcmp(inside, "python_function", 15) == 0) {
+    } else if (raw->category == K25_CATEGORY_NONE && field == K25_FIELD_CAT && size == 15 &&
+               memcmp(inside, "python_function", 15) == 0) {
         raw->category = K25_CATEGORY_PYTHON;
     } else if (field != K25_FIELD_OTHER) {
         k25_trace_raw_set(raw, field, inside, size, true);
@@ -387,8 +194,8 @@ INLINE enum k25_trace_verdict string(struct k25_trace_raw *raw, enum k25_trace_f
 INLINE enum k25_trace_verdict array(const char **p, const char *end)
 {
     __m256i x = load(*p + 1), lower = either(x, _mm256_set1_epi8(0x20));
-    uint32_t marks = bits(either(either(equal(lower, '{'), equal(lower, '}')),
-                                 either(equal(lower, 'n'), equal(x, '"'))));
+    uint32_t marks =
+        bits(either(either(equal(lower, '{'), equal(lower, '}')), either(equal(lower, 'n'), equal(x, '"'))));
     const char *at = *p + 1 + _tzcnt_u32(marks);
     if (marks != 0 && at < end && *at == ']') {
         *p = at + 1;
@@ -408,23 +215,27 @@ INLINE enum k25_trace_verdict word(const char **p)
 }
 
 INLINE enum k25_trace_verdict value(struct k25_trace_raw *raw, enum k25_trace_field field,
-                                    const struct k25_trace_span *guess, uint32_t *length, const char **p,
-                                    const char *end)
+                                    const struct k25_trace_span *guess, const char **p, const char *end)
 {
     switch (**p) {
-    case '"': return string(raw, field, guess, p, end);
-    case '[': return array(p, end);
-    case '{': return close_at(*p, end, 0, true, false, p);
+    case '"':
+        return string(raw, field, guess, p, end);
+    case '[':
+        return array(p, end);
+    case '{':
+        return close_at(*p, end, 0, true, false, p);
     case 't':
     case 'f':
-    case 'n': return word(p);
-    default: return number(raw, field, length, p);
+    case 'n':
+        return word(p);
+    default:
+        return number(raw, field, p);
     }
 }
 
 /* Reads what stands between two values at `p` into `step`; `first` when the object was just opened. */
 static FAST enum k25_trace_verdict read_step(const char *p, const char *end, bool in_args, bool first,
-                                       struct k25_trace_step *step, const char **after)
+                                             struct k25_trace_step *step, const char **after)
 {
     *step = (struct k25_trace_step){.next = -1, .in_args = in_args};
     for (; p < end && is_blank(*p); p++) {
@@ -505,9 +316,9 @@ INLINE bool leave(const struct k25_trace_raw *raw)
     return (raw->ph != 'X' && raw->ph != 0) || (raw->ph == 'X' && k25_trace_raw_useless(raw));
 }
 
-FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const struct k25_trace_span *guess,
-                                                  const char *text, const char *end, struct k25_trace_raw *raw,
-                                                  const char **after)
+FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
+                                                  const struct k25_trace_span *guess, const char *text,
+                                                  const char *end, struct k25_trace_raw *raw, const char **after)
 {
     const char *p = text + 1;
     bool in_args = false, first = true;
@@ -518,9 +329,9 @@ FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
     clear(raw);
     for (;;) {
         struct k25_trace_step fresh;
-        struct k25_trace_step *step = &fresh;
+        const struct k25_trace_step *step = &fresh;
         int next = at < 0 ? -1 : shape->steps[at].next;
-        struct k25_trace_step *likely = &shape->steps[next < 0 ? 0 : next];
+        const struct k25_trace_step *likely = &shape->steps[next < 0 ? 0 : next];
         if (next >= 0 && likely->in_args == in_args && end - p > K25_SHAPE_TEXT &&
             (bits(_mm256_cmpeq_epi8(load(p), load(likely->text))) & likely->mask) == likely->mask) {
             p += likely->size;
@@ -549,7 +360,7 @@ FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
             in_args = first = true;
             continue;
         }
-        enum k25_trace_verdict verdict = value(raw, (enum k25_trace_field)step->field, guess, &step->length, &p, end);
+        enum k25_trace_verdict verdict = value(raw, (enum k25_trace_field)step->field, guess, &p, end);
         if (verdict != K25_EVENT_DONE) {
             return verdict;
         }

@@ -47,10 +47,21 @@ static bool begins_event(const char *text, const char *p, const char *end)
 /* `]` in front of a key of the root, or of the end of the file. */
 static bool ends_list(const char *text, const char *p, const char *end, bool last)
 {
-    static const char *const keys[] = {"traceName",       "displayTimeUnit", "baseTimeNanoseconds", "distributedInfo",
-                                       "schemaVersion",   "trace_id",        "deviceProperties",    "record_shapes",
-                                       "with_stack",      "INFO",            "WARNING",             "ERROR",
-                                       "computeProperties", "vllm_version",  NULL};
+    static const char *const keys[] = {"traceName",
+                                       "displayTimeUnit",
+                                       "baseTimeNanoseconds",
+                                       "distributedInfo",
+                                       "schemaVersion",
+                                       "trace_id",
+                                       "deviceProperties",
+                                       "record_shapes",
+                                       "with_stack",
+                                       "INFO",
+                                       "WARNING",
+                                       "ERROR",
+                                       "computeProperties",
+                                       "vllm_version",
+                                       NULL};
     bool line;
     char c = before(text, p, &line);
     if (c != '}' && c != ',' && !line) {

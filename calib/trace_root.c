@@ -78,7 +78,8 @@ static bool whole_number(struct k25_trace_span text, int64_t *value)
 {
     bool negative;
     uint64_t magnitude;
-    if (k25_trace_decimal(text.at, text.size, 0, &negative, &magnitude) != K25_NUMBER_OK || magnitude > INT64_MAX) {
+    if (k25_trace_decimal(text.at, text.size, 0, &negative, &magnitude) != K25_NUMBER_OK ||
+        magnitude > INT64_MAX) {
         return false;
     }
     *value = negative ? -(int64_t)magnitude : (int64_t)magnitude;
@@ -191,7 +192,10 @@ const char *k25_trace_not_json(const char *text, size_t size)
         return "zip archive, not a trace: unpack it first";
     }
     if (starts_with_bytes(text, size, "\x28\xb5\x2f\xfd", 4) || starts_with_bytes(text, size, "BZh", 3) ||
-        starts_with_bytes(text, size, "\xfd" "7zXZ", 5)) {
+        starts_with_bytes(text, size,
+                          "\xfd"
+                          "7zXZ",
+                          5)) {
         return "compressed with zstd, bzip2 or xz; only gzip and plain JSON are read";
     }
     if (starts_with_bytes(text, size, "\xff\xfe", 2) || starts_with_bytes(text, size, "\xfe\xff", 2)) {

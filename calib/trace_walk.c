@@ -4,7 +4,8 @@
 
 #include "calib/trace_internal.h"
 
-/* How much a search for the next event keeps in front of the next piece: more than what it looks at around a brace. */
+/* How much a search for the next event keeps in front of the next piece: more than what it looks at around a
+ * brace. */
 enum { LOOK_AROUND = 512 };
 
 bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options,
@@ -47,7 +48,7 @@ static bool push(struct k25_trace_walk *walk, bool list)
 static void pop(struct k25_trace_walk *walk)
 {
     walk->depth--;
-    walk->state = walk->depth == 0                     ? K25_WALK_END
+    walk->state = walk->depth == 0                 ? K25_WALK_END
                   : walk->in_list[walk->depth - 1] ? K25_WALK_LIST
                                                    : K25_WALK_MEMBER;
 }
@@ -236,11 +237,16 @@ static const char *event(struct k25_trace_walk *walk, const char *p, const char 
         verdict = k25_trace_event_plain(p, end, &walk->raw, &after);
     }
     switch (verdict) {
-    case K25_EVENT_DONE: k25_trace_deliver(walk); return after;
-    case K25_EVENT_MORE: return NULL;
-    case K25_EVENT_NESTED: return push(walk, false) ? p + 1 : damaged_event(walk, p, end);
+    case K25_EVENT_DONE:
+        k25_trace_deliver(walk);
+        return after;
+    case K25_EVENT_MORE:
+        return NULL;
+    case K25_EVENT_NESTED:
+        return push(walk, false) ? p + 1 : damaged_event(walk, p, end);
     case K25_EVENT_ODD:
-    case K25_EVENT_DAMAGED: break;
+    case K25_EVENT_DAMAGED:
+        break;
     }
     if (walk->last && end - after < 8) { /* the last bytes out of a cut gzip stream can be wrong */
         return NULL;
@@ -308,13 +314,20 @@ static const char *rest(struct k25_trace_walk *walk, const char *p, const char *
 static const char *go_on(struct k25_trace_walk *walk, const char *p, const char *end)
 {
     switch (walk->state) {
-    case K25_WALK_START: return start(walk, p, end);
-    case K25_WALK_MEMBER: return member(walk, p, end, false);
-    case K25_WALK_SKIP: return skip_value(walk, p, end);
-    case K25_WALK_LIST: return list(walk, p, end);
-    case K25_WALK_RESYNC: return resync(walk, p, end);
-    case K25_WALK_FIND_LIST: return find_list(walk, p, end);
-    case K25_WALK_END: break;
+    case K25_WALK_START:
+        return start(walk, p, end);
+    case K25_WALK_MEMBER:
+        return member(walk, p, end, false);
+    case K25_WALK_SKIP:
+        return skip_value(walk, p, end);
+    case K25_WALK_LIST:
+        return list(walk, p, end);
+    case K25_WALK_RESYNC:
+        return resync(walk, p, end);
+    case K25_WALK_FIND_LIST:
+        return find_list(walk, p, end);
+    case K25_WALK_END:
+        break;
     }
     return rest(walk, p, end);
 }

@@ -220,13 +220,15 @@ void k25_trace_write_call(struct k25_trace_writer *w, const char *name, int64_t 
 }
 
 void k25_trace_write_annotation(struct k25_trace_writer *w, const char *name, int64_t ts_ns, int64_t dur_ns,
-                                bool gpu)
+                                bool gpu, uint64_t id)
 {
     if (gpu)
         begin_event(w, "gpu_user_annotation", name, w->rank, 7, ts_ns, dur_ns);
     else
         begin_event(w, "user_annotation", name, THREAD + w->rank, THREAD + w->rank, ts_ns, dur_ns);
-    print(w, "\"Ev Idx\": 0");
+    if (id != 0)
+        print(w, "\"External id\": %llu, ", (unsigned long long)id);
+    print(w, "\"Record function id\": 0");
     end_event(w);
 }
 

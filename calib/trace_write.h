@@ -50,9 +50,9 @@ void k25_trace_write_copy(struct k25_trace_writer *writer, const char *name, int
 /* A call of the runtime: "cudaGraphLaunch", "cudaLaunchKernel", "cudaStreamSynchronize". */
 void k25_trace_write_call(struct k25_trace_writer *writer, const char *name, int64_t ts_ns, int64_t dur_ns,
                           uint64_t correlation);
-/* A range of the engine: on the CPU, or on the GPU's timeline. */
+/* A range of the engine: on the CPU, or on the GPU's timeline. `id` is the same for both; 0: not written. */
 void k25_trace_write_annotation(struct k25_trace_writer *writer, const char *name, int64_t ts_ns, int64_t dur_ns,
-                                bool gpu);
+                                bool gpu, uint64_t id);
 
 /* Ends the file, writes it and frees the writer. False: what failed, now or in a call before; no file appears. */
 bool k25_trace_writer_close(struct k25_trace_writer *writer, struct k25_error *error);

@@ -29,7 +29,8 @@ enum inspect_kind inspect_sniff(const char *path);
 /* ---- inspect_capture.c ---- */
 
 void inspect_rank_table(const struct k25_capture *capture, struct cli_table *table);
-void inspect_batch_table(const struct k25_capture *capture, struct cli_table *table);
+/* The `top` most frequent batches. */
+void inspect_batch_table(const struct k25_capture *capture, size_t top, struct cli_table *table);
 void inspect_class_table(const struct k25_capture *capture, struct cli_table *table);
 /* The `top` kernels with the most time in kept steps, over all ranks. */
 void inspect_kernel_table(const struct k25_capture *capture, size_t top, struct cli_table *table);

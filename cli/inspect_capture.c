@@ -118,26 +118,51 @@ static void add_batch(const struct k25_capture_step *step, size_t count, double 
     cli_table_number(table, median(scratch, count));
 }
 
+/* Neighbours of one batch among the sorted steps. */
+struct batch {
+    size_t first, count;
+};
+
+static int by_count(const void *a, const void *b)
+{
+    const struct batch *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static size_t find_batches(const struct k25_capture_step *step, size_t steps, struct batch *batch)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < steps; i++) {
+        bool same = i > 0 && step[i].decode == step[i - 1].decode && step[i].sequences == step[i - 1].sequences &&
+                    step[i].tokens == step[i - 1].tokens;
+        if (!same)
+            batch[count++] = (struct batch){i, 0};
+        batch[count - 1].count++;
+    }
+    qsort(batch, count, sizeof *batch, by_count);
+    return count;
+}
+
 /* Of the first rank: the others ran the same steps. */
-void inspect_batch_table(const struct k25_capture *capture, struct cli_table *table)
+void inspect_batch_table(const struct k25_capture *capture, size_t top, struct cli_table *table)
 {
     const struct k25_rank *rank = &capture->rank[0];
     struct k25_capture_step *step = malloc((rank->steps + 1) * sizeof *step);
+    struct batch *batch = malloc((rank->steps + 1) * sizeof *batch);
     double *scratch = malloc((rank->steps + 1) * sizeof *scratch);
     cli_table_open(table, batch_columns);
-    table->failed = step == NULL || scratch == NULL;
+    table->failed = step == NULL || scratch == NULL || batch == NULL;
     if (!table->failed && rank->source != K25_STEPS_NONE) {
         memcpy(step, rank->step, rank->steps * sizeof *step);
         qsort(step, rank->steps, sizeof *step, by_batch);
-        for (size_t first = 0, last; first < rank->steps; first = last) {
-            last = first + 1;
-            while (last < rank->steps && step[last].decode == step[first].decode &&
-                   step[last].sequences == step[first].sequences && step[last].tokens == step[first].tokens)
-                last++;
-            add_batch(&step[first], last - first, scratch, table);
-        }
+        size_t count = find_batches(step, rank->steps, batch);
+        for (size_t i = 0; i < count && i < top; i++)
+            add_batch(&step[batch[i].first], batch[i].count, scratch, table);
     }
     free(step);
+    free(batch);
     free(scratch);
 }
 

@@ -7,14 +7,25 @@
 
 typedef void filler(const struct k25_capture *capture, struct cli_table *table);
 
-static bool print_table(const char *title, filler *fill, const struct k25_capture *capture, size_t least,
-                        struct k25_error *error)
+enum { BATCHES = 8 }; /* shown to people */
+
+static void few_batches(const struct k25_capture *capture, struct cli_table *table)
+{
+    inspect_batch_table(capture, BATCHES, table);
+}
+
+static void all_batches(const struct k25_capture *capture, struct cli_table *table)
+{
+    inspect_batch_table(capture, SIZE_MAX, table);
+}
+
+static bool print_table(filler *fill, const struct k25_capture *capture, size_t least, struct k25_error *error)
 {
     struct cli_table table;
     fill(capture, &table);
     bool ok = true;
     if (table.failed || cli_table_rows(&table) >= least) {
-        printf("\n%s", title);
+        printf("\n");
         ok = cli_table_print(&table, error);
     }
     cli_table_close(&table);
@@ -60,17 +71,16 @@ bool inspect_print_capture(const struct k25_capture *capture, size_t top, struct
     struct cli_table kernels;
     struct inspect_notes notes;
     print_head(capture);
-    bool ok = print_table("", inspect_rank_table, capture, 1, error) &&
-              print_table("", inspect_batch_table, capture, 2, error) &&
-              print_table("", inspect_class_table, capture, 1, error) &&
-              print_table("", inspect_collective_table, capture, 1, error);
+    bool ok = print_table(inspect_rank_table, capture, 1, error) && print_table(few_batches, capture, 2, error) &&
+              print_table(inspect_class_table, capture, 1, error) &&
+              print_table(inspect_collective_table, capture, 1, error);
     if (!ok)
         return false;
     inspect_kernel_table(capture, top, &kernels);
     printf("\n");
     ok = cli_table_print(&kernels, error);
     cli_table_close(&kernels);
-    ok = ok && print_table("", inspect_left_table, capture, 1, error);
+    ok = ok && print_table(inspect_left_table, capture, 1, error);
     inspect_make_notes(capture, &notes);
     if (ok && notes.count > 0)
         printf("\n");
@@ -155,7 +165,7 @@ json_t *inspect_capture_json(const struct k25_capture *capture, size_t top, stru
     set(root, "unclassified_share", cli_json_real(inspect_unclassified_share(capture)), &ok);
     set_comparison(root, capture, &ok);
     set_filled(root, "ranks", inspect_rank_table, capture, &ok, error);
-    set_filled(root, "batches", inspect_batch_table, capture, &ok, error);
+    set_filled(root, "batches", all_batches, capture, &ok, error);
     set_filled(root, "classes", inspect_class_table, capture, &ok, error);
     set_filled(root, "collectives", inspect_collective_table, capture, &ok, error);
     set_filled(root, "waits", inspect_wait_table, capture, &ok, error);

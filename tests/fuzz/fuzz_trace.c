@@ -1,6 +1,6 @@
-/* Any bytes at all into the walkers of the trace reader, in pieces of any size. Nothing may crash or run forever; the
- * reference must give the same however the text is cut; and where it finds nothing wrong, the AVX2 walker must give the
- * same as the reference. The first byte of the input decides how the text is cut. */
+/* Any bytes at all into the walkers of the trace reader, in pieces of any size. Nothing may crash or run forever;
+ * the reference must give the same however the text is cut; and where it finds nothing wrong, the AVX2 walker must
+ * give the same as the reference. The first byte of the input decides how the text is cut. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,12 +46,19 @@ static bool visit(void *context, const struct k25_trace_event *event)
     return true;
 }
 
-/* Walks the text in pieces of `piece` bytes, each in memory of its own size so that a sanitizer sees every overrun. */
+/* Walks the text in pieces of `piece` bytes, each in memory of its own size so that a sanitizer sees every
+ * overrun. */
 static struct outcome walk(const uint8_t *data, size_t size, size_t piece, bool plain)
 {
     struct k25_trace_options options = {.plain_scan = plain};
-    struct k25_trace_info info = {.rank = -1, .device = "", .backend = "", .nccl_version = "", .trace_id = "",
-                                  .trace_name = "", .vllm_version = "", .time_unit = ""};
+    struct k25_trace_info info = {.rank = -1,
+                                  .device = "",
+                                  .backend = "",
+                                  .nccl_version = "",
+                                  .trace_id = "",
+                                  .trace_name = "",
+                                  .vllm_version = "",
+                                  .time_unit = ""};
     struct k25_trace_walk *state = malloc(sizeof *state);
     struct outcome outcome = {.digest = 1};
     require(state != NULL && k25_trace_walk_start(state, &options, visit, &outcome, &info));

@@ -16,6 +16,8 @@
 #define ALLGATHER "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 #define GEMM "nvjet_sm120_tst_mma_64x32x128_3_32x16x128_tmaAB_bz_TNT"
 
+enum { START = 1000000, PERIOD = 100000 }; /* ns */
+
 static char folder[64];
 static struct k25_kernel_rules *rules;
 
@@ -87,6 +89,24 @@ static inline void kernel(struct k25_trace_writer *writer, const char *name, int
     struct k25_written_kernel k = {
         .name = name, .ts_ns = ts, .dur_ns = dur, .stream = 7, .correlation = correlation};
     k25_trace_write_kernel(writer, &k);
+}
+
+/* A step of 54 us: an expert kernel, an allreduce that ends on all ranks 9 us after the last has arrived at 35, a
+ * GEMM, an allgather of 8 KiB that all reach at 51. Rank 1 computes 4 us longer, rank 2 1 us. */
+static inline void write_step(struct k25_trace_writer *writer, int rank, int64_t start, uint64_t correlation)
+{
+    static const int64_t late[] = {0, 4000, 1000};
+    static const struct k25_written_collective gather = {"_allgather_base", "BFloat16", 1024, 4096, 3};
+    struct k25_written_kernel k = {.name = ALLGATHER,
+                                   .ts_ns = start + 51000,
+                                   .dur_ns = 6000,
+                                   .stream = 7,
+                                   .correlation = correlation + 1,
+                                   .collective = &gather};
+    kernel(writer, ALLREDUCE, start + 31000 + late[rank], 13000 - late[rank], correlation);
+    kernel(writer, MOE, start, 30000 + late[rank], correlation);
+    k25_trace_write_kernel(writer, &k);
+    kernel(writer, GEMM, start + 45000, 5000, correlation);
 }
 
 static inline bool read_paths(const char *const *paths, size_t count, bool forgiving, struct k25_capture *capture,

@@ -1,5 +1,5 @@
-/* The public samples and malformed inputs beside the repository (../shared), with the outcome of each; skipped, loudly,
- * where they are not there. K25_SHARED names another place. */
+/* The public samples and malformed inputs beside the repository (../shared), with the outcome of each; skipped,
+ * loudly, where they are not there. K25_SHARED names another place. */
 #include <dirent.h>
 
 #include "trace_check.h"
@@ -19,8 +19,19 @@ static bool find_captures(void)
     return true;
 }
 
-enum flags { DAMAGED = 1, STRINGS = 2, ROOT = 4, VALUES = 8, NONFINITE = 16, UTF8 = 32, OPEN = 64, CUT = 128,
-             CRC = 256, US = 512, BAD = 1024 };
+enum flags {
+    DAMAGED = 1,
+    STRINGS = 2,
+    ROOT = 4,
+    VALUES = 8,
+    NONFINITE = 16,
+    UTF8 = 32,
+    OPEN = 64,
+    CUT = 128,
+    CRC = 256,
+    US = 512,
+    BAD = 1024
+};
 
 static const struct expected {
     const char *file;
