@@ -37,7 +37,7 @@ struct k25_kernel_rules {
     struct k25_arena arena;
     const char *file[2];
     int files;
-    struct k25_kernel_class *class;
+    struct k25_rule_class *class;
     size_t classes;
     struct pattern *pattern;  /* in the order they are asked */
     size_t patterns, regexes; /* patterns whose regex is compiled, counted to free them */
@@ -91,7 +91,7 @@ static bool add_class(struct loader *l, const char *name, const char *group, boo
         rules->class = more;
     if (more == NULL || copy == NULL || bin == NULL)
         return no_memory(l);
-    rules->class[rules->classes++] = (struct k25_kernel_class){copy, bin, collective};
+    rules->class[rules->classes++] = (struct k25_rule_class){copy, bin, collective};
     return true;
 }
 
@@ -394,7 +394,7 @@ int k25_kernel_rules_classes(const struct k25_kernel_rules *rules)
     return (int)rules->classes;
 }
 
-const struct k25_kernel_class *k25_kernel_rules_describe(const struct k25_kernel_rules *rules, int class)
+const struct k25_rule_class *k25_kernel_rules_describe(const struct k25_kernel_rules *rules, int class)
 {
     return &rules->class[class];
 }

@@ -28,7 +28,7 @@
 
 #define K25_KERNEL_NAME_BYTES 16384 /* a longer name is judged by its start */
 
-struct k25_kernel_class {
+struct k25_rule_class {
     const char *name;  /* "moe_gemm" */
     const char *group; /* "MoE_GEMM": a coarser bin for reports */
     bool collective;   /* ranks wait for each other in it */
@@ -50,7 +50,7 @@ int k25_kernel_rules_class(const struct k25_kernel_rules *rules, const char *nam
 int k25_kernel_rules_explain(const struct k25_kernel_rules *rules, const char *name, const char **file, int *line);
 
 int k25_kernel_rules_classes(const struct k25_kernel_rules *rules);
-const struct k25_kernel_class *k25_kernel_rules_describe(const struct k25_kernel_rules *rules, int class);
+const struct k25_rule_class *k25_kernel_rules_describe(const struct k25_kernel_rules *rules, int class);
 /* The number of a class by its name, -1: there is none. */
 int k25_kernel_rules_find(const struct k25_kernel_rules *rules, const char *class_name);
 

@@ -243,6 +243,34 @@ static void set_text(struct k25_trace_raw *raw, enum k25_trace_field field, cons
     raw->texts[field - K25_FIELD_COLLECTIVE] = (struct k25_trace_span){text, size};
 }
 
+/* An integer of args; false when the field is none. */
+static bool set_integer(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size)
+{
+    int64_t *numbers[] = {
+        [K25_FIELD_DEVICE] = &raw->device,
+        [K25_FIELD_STREAM] = &raw->stream,
+        [K25_FIELD_IN] = &raw->in_elements,
+        [K25_FIELD_OUT] = &raw->out_elements,
+        [K25_FIELD_SIZE] = &raw->group_size,
+        [K25_FIELD_SEQUENCE] = &raw->sequence,
+        [K25_FIELDS] = NULL,
+    };
+    uint64_t *ids[] = {
+        [K25_FIELD_CORRELATION] = &raw->correlation,
+        [K25_FIELD_EXTERNAL] = &raw->external_id,
+        [K25_FIELD_GRAPH] = &raw->graph_id,
+        [K25_FIELD_NODE] = &raw->graph_node,
+        [K25_FIELD_BYTES] = &raw->bytes,
+        [K25_FIELDS] = NULL,
+    };
+    if (numbers[field] != NULL) {
+        number(raw, text, size, 0, numbers[field]);
+    } else if (ids[field] != NULL) {
+        id(raw, text, size, ids[field]);
+    }
+    return numbers[field] != NULL || ids[field] != NULL;
+}
+
 void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size,
                        bool string)
 {
@@ -273,52 +301,10 @@ void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, co
         raw->has_dur = number(raw, text, size, 3, &raw->dur_ns);
         raw->fraction |= memchr(text, '.', size) != NULL;
         break;
-    case K25_FIELD_DEVICE:
-        number(raw, text, size, 0, &raw->device);
-        break;
-    case K25_FIELD_STREAM:
-        number(raw, text, size, 0, &raw->stream);
-        break;
-    case K25_FIELD_CORRELATION:
-        id(raw, text, size, &raw->correlation);
-        break;
-    case K25_FIELD_EXTERNAL:
-        id(raw, text, size, &raw->external_id);
-        break;
-    case K25_FIELD_GRAPH:
-        id(raw, text, size, &raw->graph_id);
-        break;
-    case K25_FIELD_NODE:
-        id(raw, text, size, &raw->graph_node);
-        break;
-    case K25_FIELD_BYTES:
-        id(raw, text, size, &raw->bytes);
-        break;
-    case K25_FIELD_IN:
-        number(raw, text, size, 0, &raw->in_elements);
-        break;
-    case K25_FIELD_OUT:
-        number(raw, text, size, 0, &raw->out_elements);
-        break;
-    case K25_FIELD_SIZE:
-        number(raw, text, size, 0, &raw->group_size);
-        break;
-    case K25_FIELD_SEQUENCE:
-        number(raw, text, size, 0, &raw->sequence);
-        break;
-    case K25_FIELD_COLLECTIVE:
-    case K25_FIELD_DTYPE:
-    case K25_FIELD_GROUP:
-    case K25_FIELD_DESCRIPTION:
-    case K25_FIELD_RANKS:
-        if (string) {
+    default:
+        if (!set_integer(raw, field, text, size) && field >= K25_FIELD_COLLECTIVE && string) {
             set_text(raw, field, text, size);
         }
-        break;
-    case K25_FIELD_OTHER:
-    case K25_FIELD_ARGS:
-    case K25_FIELD_NESTED:
-    case K25_FIELDS:
         break;
     }
 }

@@ -242,20 +242,19 @@ const struct cli_command cli_inspect = {
     .name = "inspect",
     .arguments = "CAPTURE...",
     .summary = "what a capture says: kernels, steps, collectives",
-    .details =
-        "CAPTURE is what a profiling or load test left behind, recognised by its content:\n"
-        "  traces of torch.profiler (*.pt.trace.json, .gz or not): files of the ranks of one session, or\n"
-        "    their folder, of which the newest complete set is read\n"
-        "  tables of torch.profiler (profiler_out_0.txt), output of nccl-tests, kernel summaries of nsys\n"
-        "    stats, results of vllm bench serve and SGLang: a short table of each\n"
-        "With all ranks, collectives are split into transfer, which all share, and wait for the last one.\n"
-        "\n"
-        "examples:\n"
-        "  k25sim inspect profile/                          all ranks of the newest session\n"
-        "  k25sim inspect profile/*rank0*.json.gz --top 40\n"
-        "  k25sim inspect profile/ --kernels my-rules.yaml  with kernel classes of your own\n"
-        "  k25sim inspect profile/ --format json | jq .capture.collectives\n"
-        "  k25sim inspect profiler_out_0.txt all_reduce.log\n",
+    .details = "CAPTURE is what a profiling or load test left behind, recognised by its content:\n"
+               "  traces of torch.profiler (*.pt.trace.json, .gz or not): files of the ranks of one session, or\n"
+               "    their folder, of which the newest complete set is read\n"
+               "  tables of torch.profiler (profiler_out_0.txt), output of nccl-tests, kernel summaries of nsys\n"
+               "    stats, results of vllm bench serve and SGLang: a short table of each\n"
+               "With all ranks, collectives are split into transfer, which all share, and wait for the last one.\n"
+               "\n"
+               "examples:\n"
+               "  k25sim inspect profile/                          all ranks of the newest session\n"
+               "  k25sim inspect profile/*rank0*.json.gz --top 40\n"
+               "  k25sim inspect profile/ --kernels my-rules.yaml  with kernel classes of your own\n"
+               "  k25sim inspect profile/ --format json | jq .capture.collectives\n"
+               "  k25sim inspect profiler_out_0.txt all_reduce.log\n",
     .least = 1,
     .most = 1024,
     .options = options,

@@ -22,9 +22,9 @@ static const struct cli_column rank_columns[] = {
     {"collective_wait_ms", "wait ms", CLI_FIGURE, 0},
     {"clock_offset_us", "clock us", CLI_FIGURE, 0},
     {"kernels", NULL, CLI_COUNT, 0},
-    {"kernel_ms", NULL, CLI_FIGURE, 0},
-    {"capture_span_ms", NULL, CLI_FIGURE, 0},
-    {"capture_busy_ms", NULL, CLI_FIGURE, 0},
+    {"kernel_ns", NULL, CLI_COUNT, 0},
+    {"capture_span_ns", NULL, CLI_COUNT, 0},
+    {"capture_busy_ns", NULL, CLI_COUNT, 0},
     {"unclassified_share", NULL, CLI_FIGURE, 0},
     {"time_resolution_ns", NULL, CLI_COUNT, 0},
     {NULL, NULL, CLI_TEXT, 0},
@@ -51,9 +51,9 @@ void inspect_rank_table(const struct k25_capture *capture, struct cli_table *tab
         cli_table_number(table, capture->rank_wait[r] * 1e3);
         cli_table_number(table, capture->ranks > 1 ? capture->clock_offset[r] * 1e6 : NAN);
         cli_table_number(table, (double)rank->info.events[K25_TRACE_KERNEL]);
-        cli_table_number(table, (double)rank->kernel_ns * 1e-6);
-        cli_table_number(table, (double)rank->span_ns * 1e-6);
-        cli_table_number(table, (double)rank->busy_ns * 1e-6);
+        cli_table_number(table, (double)rank->kernel_ns);
+        cli_table_number(table, (double)rank->span_ns);
+        cli_table_number(table, (double)rank->busy_ns);
         cli_table_number(table,
                          rank->kernel_ns > 0 ? (double)rank->unclassified_ns / (double)rank->kernel_ns : NAN);
         cli_table_number(table, rank->info.resolution_ns);
@@ -219,11 +219,10 @@ void inspect_class_table(const struct k25_capture *capture, struct cli_table *ta
     if (row != NULL)
         qsort(row, (size_t)classes, sizeof *row, by_own);
     for (int i = 0; row != NULL && i < classes; i++) {
-        const struct k25_kernel_class *class = k25_kernel_rules_describe(capture->rules, row[i].class);
         if (row[i].calls <= 0)
             continue;
-        cli_table_text(table, "%s", class->name);
-        cli_table_text(table, "%s", class->group);
+        cli_table_text(table, "%s", k25_kernel_rules_describe(capture->rules, row[i].class)->name);
+        cli_table_text(table, "%s", k25_kernel_rules_describe(capture->rules, row[i].class)->group);
         cli_table_number(table, row[i].calls / steps);
         cli_table_number(table, row[i].total / steps * 1e-6);
         cli_table_number(table, row[i].total / row[i].calls * 1e-3);
@@ -262,7 +261,7 @@ static const struct cli_column kernel_columns[] = {
     {"mean_us", "mean us", CLI_FIGURE, 0},
     {"share", "share", CLI_FIGURE, 0},
     {"capture_calls", NULL, CLI_COUNT, 0},
-    {"capture_ms", NULL, CLI_FIGURE, 0},
+    {"capture_ns", NULL, CLI_COUNT, 0},
     {"min_us", NULL, CLI_FIGURE, 0},
     {"max_us", NULL, CLI_FIGURE, 0},
     {NULL, NULL, CLI_TEXT, 0},
@@ -332,7 +331,7 @@ void inspect_kernel_table(const struct k25_capture *capture, size_t top, struct 
         cli_table_number(table, k->step_calls > 0 ? (double)k->step_ns / (double)k->step_calls * 1e-3 : NAN);
         cli_table_number(table, busy > 0 ? (double)k->step_ns / busy : NAN);
         cli_table_number(table, (double)k->calls);
-        cli_table_number(table, (double)k->total_ns * 1e-6);
+        cli_table_number(table, (double)k->total_ns);
         cli_table_number(table, (double)k->min_ns * 1e-3);
         cli_table_number(table, (double)k->max_ns * 1e-3);
     }

@@ -101,16 +101,11 @@ static void note_steps(const struct k25_rank *rank, struct inspect_notes *notes)
 static void note_file(const struct k25_rank *rank, struct inspect_notes *notes)
 {
     char damage[1000];
-    uint64_t bad = 0;
-    for (int kind = 0; kind < K25_TRACE_RUNTIME; kind++)
-        bad += rank->info.bad_times[kind];
     if (rank->rank_assumed)
         note(notes, "%s: neither the file nor its name says which rank it is: taken for rank %d", rank->file,
              rank->rank);
     if (k25_trace_damage(&rank->info, damage, sizeof damage)[0] != '\0')
         note(notes, "%s: %s", rank->file, damage);
-    if (bad > 0)
-        note(notes, "%s: %llu GPU events without a valid time were left out", rank->file, (unsigned long long)bad);
     if (rank->info.resolution_ns >= 1000)
         note(notes, "%s: times are whole microseconds: short kernels are off by up to 1 us", rank->file);
     if (rank->cut)

@@ -62,8 +62,10 @@ static void print_head(const struct k25_capture *capture)
     printf("step %s, GPU busy %s, idle %s", milliseconds(capture->step_period, period, sizeof period),
            milliseconds(capture->gpu_busy, busy, sizeof busy),
            milliseconds(capture->step_period - capture->gpu_busy, idle, sizeof idle));
-    printf("; collectives %.1f %% of GPU time, unclassified %.1f %%\n", 100 * inspect_collective_share(capture),
-           100 * inspect_unclassified_share(capture));
+    if (capture->gpu_busy > 0)
+        printf("; collectives %.1f %% of GPU time, unclassified %.1f %%", 100 * inspect_collective_share(capture),
+               100 * inspect_unclassified_share(capture));
+    printf("\n");
 }
 
 bool inspect_print_capture(const struct k25_capture *capture, size_t top, struct k25_error *error)

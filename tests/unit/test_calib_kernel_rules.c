@@ -148,7 +148,7 @@ static void classes(void **state)
                                         "alltoall",  "p2p",       "comm_other"};
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
         assert_true(k25_kernel_rules_describe(house, k25_kernel_rules_find(house, waits[i]))->collective);
-    const struct k25_kernel_class *gemm =
+    const struct k25_rule_class *gemm =
         k25_kernel_rules_describe(house, k25_kernel_rules_find(house, "moe_gemm"));
     assert_string_equal(gemm->group, "MoE_GEMM");
     assert_false(gemm->collective);
@@ -291,7 +291,7 @@ static void all_names(void **state)
     for (size_t i = 0; i < csv->rows; i++) {
         const char *text = k25_csv_cell(csv, i, name);
         int id = k25_kernel_rules_class(house, text);
-        const struct k25_kernel_class *class = k25_kernel_rules_describe(house, id);
+        const struct k25_rule_class *class = k25_kernel_rules_describe(house, id);
         if (strcmp(class->group, k25_csv_cell(csv, i, group)) != 0 ||
             strcmp(class->name, k25_csv_cell(csv, i, category)) != 0) {
             print_message("%s: %s, expected %s\n", text, class->name, k25_csv_cell(csv, i, category));
