@@ -37,7 +37,7 @@ static const struct k25_field data_fields[] = {
  * of the set's own members apply to the whole record. */
 struct file_record {
     struct k25_calibration set;
-    const struct k25_yaml_node *parameters, *covariance;
+    const struct k25_yaml_node *parameters, *covariance, *evidence;
 };
 
 static const struct k25_field file_fields[] = {
@@ -47,6 +47,10 @@ static const struct k25_field file_fields[] = {
      .doc = "what was measured, and by whom"},
     {.key = "data", .type = K25_MAP, .offset = 0, .fallback = "{}", .fields = data_fields,
      .doc = "where the data lay; a prediction far outside says so"},
+    {.key = "program", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, program), .size = 32,
+     .fallback = "", .doc = "version of k25sim that wrote the set"},
+    {.key = "evidence", .type = K25_NODE, .offset = offsetof(struct file_record, evidence), .fallback = "",
+     .doc = "list of files that went in, with checksums"},
     {.key = "parameters", .type = K25_NODE, .offset = offsetof(struct file_record, parameters),
      .doc = "a mapping from parameter to value"},
     {.key = "covariance", .type = K25_NODE, .offset = offsetof(struct file_record, covariance), .fallback = "",
@@ -107,6 +111,30 @@ static bool load_value(const char *file, const struct k25_yaml_node *key, const 
     struct k25_input input = {path, value, (char *)info->unit, K25_FROM_CALIBRATION, (char *)file, key->line,
                               key->column};
     return inputs == NULL || k25_inputs_record(inputs, input, error);
+}
+
+static const struct k25_field evidence_fields[] = {
+    {.key = "file", .type = K25_TEXT, .offset = offsetof(struct k25_calibration_evidence, file), .size = 128,
+     .doc = "file or folder that went in"},
+    {.key = "crc64", .type = K25_TEXT, .offset = offsetof(struct k25_calibration_evidence, crc64), .size = 20,
+     .fallback = "", .doc = "ECMA-182 checksum"},
+    {.key = "observations", .type = K25_INT, .offset = offsetof(struct k25_calibration_evidence, observations),
+     .fallback = "0", .min = 0, .max = 1e9, .doc = "rows of the fit from it"},
+    {.key = NULL},
+};
+
+static bool load_evidence(const char *file, const struct k25_yaml_node *list, struct k25_calibration *set,
+                          struct k25_error *error)
+{
+    if (list->kind != K25_YAML_SEQUENCE || list->count > K25_MAX_EVIDENCE)
+        return k25_fail_at(error, file, list->line, list->column, "evidence: expected a list of at most %d files",
+                           K25_MAX_EVIDENCE);
+    for (; set->evidences < list->count; set->evidences++) {
+        if (!k25_schema_load(evidence_fields, "evidence", list->values[set->evidences], file,
+                             &set->evidence[set->evidences], NULL, error))
+            return false;
+    }
+    return true;
 }
 
 static bool load_row(const char *file, const struct k25_yaml_node *row, size_t i, struct k25_calibration *set,
@@ -183,6 +211,8 @@ bool k25_calibration_load(const char *path, struct k25_calibration *calibration,
                          "parameters: expected a mapping from parameter to value");
     for (size_t i = 0; ok && i < parameters->count; i++)
         ok = load_value(path, parameters->keys[i], parameters->values[i], &record.set, inputs, error);
+    if (ok && record.evidence != NULL)
+        ok = load_evidence(path, record.evidence, &record.set, error);
     if (ok && record.covariance != NULL)
         ok = load_covariance(path, record.covariance, &record.set, error);
     k25_yaml_free(yaml);
@@ -231,6 +261,15 @@ char *k25_calibration_print(const struct k25_calibration *calibration, struct k2
     fprintf(out, "k25sim: calibration\nversion: 1\n");
     k25_print_text(out, "name", calibration->name);
     k25_print_text(out, "source", calibration->source);
+    if (calibration->program[0] != '\0')
+        fprintf(out, "program: \"%s\"\n", calibration->program);
+    if (calibration->evidences > 0)
+        fprintf(out, "evidence:\n");
+    for (size_t i = 0; i < calibration->evidences; i++) {
+        const struct k25_calibration_evidence *e = &calibration->evidence[i];
+        k25_print_text(out, "  - file", e->file);
+        fprintf(out, "    crc64: \"%s\"\n    observations: %d\n", e->crc64, e->observations);
+    }
     fprintf(out, "data:\n");
     if (calibration->model[0] != '\0')
         k25_print_text(out, "  model", calibration->model);

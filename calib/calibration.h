@@ -18,6 +18,15 @@ struct k25_range {
     double low, high;
 };
 
+/* One file or folder that went in. */
+struct k25_calibration_evidence {
+    char file[128];   /* without its folder */
+    char crc64[20];   /* ECMA-182 checksum of its bytes, inflated; of a capture: of its ranks' sizes and kernel sums */
+    int observations; /* rows of the fit that came from it */
+};
+
+#define K25_MAX_EVIDENCE 64
+
 struct k25_calibration {
     char name[64];
     char source[512];   /* what was measured, by whom */
@@ -25,6 +34,9 @@ struct k25_calibration {
     char machine[64];
     double noise;       /* relative residual of one step-time measurement, 0 = not stated */
     struct k25_range batch, context, tp;
+    char program[32];   /* version that wrote the set; "" by hand */
+    size_t evidences;
+    struct k25_calibration_evidence evidence[K25_MAX_EVIDENCE];
     bool set[K25_PARAMS];
     double value[K25_PARAMS];  /* SI */
     double log_sd[K25_PARAMS]; /* standard deviation of ln(value), 0 = not stated */

@@ -74,23 +74,25 @@ static double allreduce_time(const struct k25_prediction *p, double bytes, bool 
     return calls > 0 ? sum / calls : 0;
 }
 
-/* Mean over AllReduces of the spread of one rank's arrival: sqrt(sigma^2 + (rho segment)^2). */
-static double jitter(const struct k25_prediction *p, const struct k25_params *params)
+/* Root mean square over collectives of a kind of the spread of one rank's arrival, sqrt(sigma^2 + (rho segment)^2). The
+ * kinds differ in their segments, which tells the two parts apart. */
+static double jitter(const struct k25_prediction *p, int kind, const struct k25_params *params)
 {
-    double sum = 0, calls = 0, segment = 0;
+    double squares = 0, calls = 0, segment = 0;
     for (size_t i = 0; i < p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
         if (op->kind == K25_OP_KERNEL) {
             segment += p->op[i].time / op->calls;
             continue;
         }
-        if (op->kind == K25_OP_ALLREDUCE) {
-            sum += op->calls * hypot(params->value[K25_SKEW_SIGMA], params->value[K25_SKEW_RHO] * segment);
+        if ((int)op->kind == kind) {
+            double spread = hypot(params->value[K25_SKEW_SIGMA], params->value[K25_SKEW_RHO] * segment);
+            squares += op->calls * spread * spread;
             calls += op->calls;
         }
         segment = 0;
     }
-    return calls > 0 ? sum / calls : 0;
+    return calls > 0 ? sqrt(squares / calls) : 0;
 }
 
 double k25_observed_predict(const void *context, const struct k25_params *params)
@@ -116,7 +118,7 @@ double k25_observed_predict(const void *context, const struct k25_params *params
     case K25_OBSERVED_WAIT:
         return allreduce_time(&p, o->bytes, false, true);
     case K25_OBSERVED_JITTER:
-        return jitter(&p, params);
+        return jitter(&p, o->collective, params);
     case K25_OBSERVED_LAG:
         return params->value[K25_SKEW_LAG];
     case K25_OBSERVED_IDLE:
@@ -198,20 +200,35 @@ static bool observe_allreduce(const struct k25_capture *capture, const struct k2
     made.kind = K25_OBSERVED_WAIT;
     if (!add(list, made, group->wait, 0.5 / sqrt(calls) + 0.025, source, "AllReduce wait", error))
         return false;
-    made.kind = K25_OBSERVED_JITTER;
-    if (!add(list, made, group->wait_sigma, 1 / sqrt(2 * calls * capture->ranks) + 0.01, source,
-             "spread of arrivals", error))
-        return false;
     made.kind = K25_OBSERVED_LAG;
-    double lag = capture->slow_rank >= 0 && group->per_step > 0 ? capture->slow_lag / group->per_step : NAN;
+    double segments = 0; /* every collective of a step ends one, whatever its class */
+    for (size_t i = 0; i < capture->groups; i++)
+        segments += isfinite(capture->group[i].per_step) ? capture->group[i].per_step : 0;
+    double lag = capture->slow_rank >= 0 && segments > 0 ? capture->slow_lag / segments : NAN;
     double error_of_lag = group->wait_sigma / sqrt(calls);
-    return add(list, made, lag, error_of_lag / lag + 0.01, source, "lag of the slow rank", error);
+    return add(list, made, lag, error_of_lag / lag + 0.002, source, "lag of the slow rank", error);
 }
 
-/* The group that the layers' AllReduces are in: the largest of its class. */
-static const struct k25_capture_group *main_allreduce(const struct k25_capture *capture)
+/* How far the arrivals at the collectives of a group spread: the standard deviation of a normal sample from `matched`
+ * times ranks - 1 values. */
+static bool observe_jitter(const struct k25_capture *capture, const struct k25_capture_group *group, int collective,
+                           struct k25_observed made, const struct k25_evidence_source *source,
+                           struct k25_observations *list, struct k25_error *error)
 {
-    int class = k25_kernel_rules_find(capture->rules, "allreduce");
+    if (capture->ranks < 2 || group->matched < 2)
+        return true;
+    made.kind = K25_OBSERVED_JITTER;
+    made.collective = collective;
+    double values = ((double)group->matched - 1) * (capture->ranks - 1);
+    return add(list, made, group->wait_sigma, 1 / sqrt(2 * values) + 0.005, source,
+               collective == K25_OP_ALLREDUCE ? "spread of arrivals at AllReduces" : "spread of arrivals at gathers",
+               error);
+}
+
+/* The largest group of a class of collectives; NULL when there is none. */
+static const struct k25_capture_group *main_group(const struct k25_capture *capture, const char *class_name)
+{
+    int class = k25_kernel_rules_find(capture->rules, class_name);
     for (size_t i = 0; i < capture->groups; i++) {
         if (capture->group[i].class == class)
             return &capture->group[i];
@@ -238,8 +255,12 @@ bool k25_observe_capture(const struct k25_capture *capture, const struct k25_que
         if (!add(list, made, measured, noise, source, k25_bucket_names[bucket], error))
             return false;
     }
-    const struct k25_capture_group *group = main_allreduce(capture);
-    if (group != NULL && !observe_allreduce(capture, group, made, source, list, error))
+    const struct k25_capture_group *allreduce = main_group(capture, "allreduce");
+    const struct k25_capture_group *gather = main_group(capture, "allgather");
+    if (allreduce != NULL && (!observe_allreduce(capture, allreduce, made, source, list, error) ||
+                              !observe_jitter(capture, allreduce, K25_OP_ALLREDUCE, made, source, list, error)))
+        return false;
+    if (gather != NULL && !observe_jitter(capture, gather, K25_OP_ALLGATHER, made, source, list, error))
         return false;
     made.kind = K25_OBSERVED_IDLE;
     double idle = capture->step_period - capture->gpu_busy;

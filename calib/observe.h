@@ -43,6 +43,7 @@ enum k25_observed_kind {
 struct k25_observed {
     int kind;              /* enum k25_observed_kind */
     int bucket;            /* K25_OBSERVED_BUCKET */
+    int collective;        /* K25_OBSERVED_JITTER: of AllReduces or of gathers (enum k25_operator_kind) */
     double bytes;
     struct k25_group group;        /* K25_OBSERVED_BURST */
     struct k25_question question;  /* what ran */

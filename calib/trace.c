@@ -1,93 +1,107 @@
 #include "calib/trace.h"
 
 #include <inttypes.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef _OPENMP
+
 #include <omp.h>
-#endif
 
 #include "calib/inflate.h"
 #include "calib/trace_internal.h"
 
-/* Small enough that a piece is still in a cache when it is walked, large enough for the hand-over between threads
- * not to matter; enough of them that neither thread waits when the system takes the other one off its core for a
- * while. In front of a piece there is room for what the piece before it left over. */
-enum { PIECE = 512 << 10, PIECES = 16, ROOM = K25_TRACE_LONGEST + PIECE + K25_TRACE_SLACK };
+/* A piece stays in the cache of the core that inflates it until that core has walked it. In front of it there is
+ * room for what the piece before it left over. */
+enum { PIECE = 512 << 10, ROOM = K25_TRACE_LONGEST + PIECE + K25_TRACE_SLACK, THREADS = 2 };
 
-struct piece {
-    char *text; /* PIECE + K25_TRACE_SLACK bytes, K25_TRACE_LONGEST in front of them */
-    size_t size;
-    bool last;
-};
-
+/* Two threads take turns: whoever inflates a piece also walks it, for JSON that has to go from one core to another
+ * arrives more slowly than it is walked. Pieces are inflated one behind the other and walked one behind the other,
+ * so while one thread walks piece n the other inflates piece n + 1. */
 struct reader {
     const char *path;
     struct k25_inflate *stream;
     struct k25_trace_walk walk;
-    struct piece pieces[PIECES];
+    char *rooms[THREADS];
+    char *left; /* what the last piece left over: up to K25_TRACE_LONGEST bytes */
+    size_t left_size;
+    uint64_t offset; /* of the next byte to walk in the JSON */
+    size_t inflated; /* pieces; this and the stream belong to whoever holds `inflating` */
+    bool ended;      /* the last piece is inflated */
     bool failed;
+    omp_lock_t inflating;
+    atomic_size_t walked;     /* pieces; `walk`, `left` and `offset` belong to who has inflated the next one */
+    bool over;                /* nothing more to walk */
     struct k25_error failure; /* of the system, while inflating */
 };
 
-static void inflate_piece(struct reader *reader, struct piece *piece)
+/* Inflates the next piece into `text`; false when there is none. */
+static bool inflate_piece(struct reader *reader, char *text, size_t *number, size_t *size, bool *last)
 {
-    piece->size = 0;
-    if (!reader->failed) {
-        reader->failed = !k25_inflate_next(reader->stream, piece->text, PIECE, &piece->size, &reader->failure);
+    omp_set_lock(&reader->inflating);
+    bool any = !reader->ended;
+    if (any) {
+        *size = 0;
+        reader->failed = !k25_inflate_next(reader->stream, text, PIECE, size, &reader->failure);
+        memset(text + *size, 0, K25_TRACE_SLACK);
+        *number = reader->inflated++;
+        *last = reader->ended = *size < PIECE || reader->failed;
     }
-    memset(piece->text + piece->size, 0, K25_TRACE_SLACK);
-    piece->last = piece->size < PIECE || reader->failed;
+    omp_unset_lock(&reader->inflating);
+    return any;
 }
 
-/* Leaves the piece to be inflated, after those before it, by whichever thread of the team is free; with one thread
- * only, at once or when it is waited for. */
-static void ask_for(struct reader *reader, struct piece *piece)
-{
-#pragma omp task default(none) firstprivate(reader, piece) depend(inout : reader->failed) depend(out : piece[0])
-    inflate_piece(reader, piece);
-}
-
-/* Walks piece by piece while the next ones are inflated. */
-static void overlap(struct reader *reader)
+static void walk_piece(struct reader *reader, char *text, size_t size, bool last)
 {
     struct k25_trace_walk *walk = &reader->walk;
-    uint64_t offset = 0;
-    size_t left = 0; /* bytes in front of the piece */
-    for (int i = 0; i < PIECES; i++) {
-        ask_for(reader, &reader->pieces[i]);
+    text -= reader->left_size;
+    size += reader->left_size;
+    memcpy(text, reader->left, reader->left_size);
+    size_t done = k25_trace_walk_feed(walk, text, size, reader->offset, last);
+    reader->offset += done;
+    reader->left_size = size - done;
+    reader->over = last || walk->refusal != NULL || walk->stopped || walk->out_of_memory;
+    if (!reader->over) {
+        memcpy(reader->left, text + done, reader->left_size);
     }
-    for (int i = 0;; i = (i + 1) % PIECES) {
-        struct piece *piece = &reader->pieces[i];
-#pragma omp taskwait depend(in : piece[0])
-        const char *text = piece->text - left;
-        size_t size = left + piece->size;
-        size_t done = k25_trace_walk_feed(walk, text, size, offset, piece->last);
-        offset += done;
-        left = size - done;
-        if (piece->last || walk->refusal != NULL || walk->stopped || walk->out_of_memory) {
-            break;
-        }
-        memcpy(reader->pieces[(i + 1) % PIECES].text - left, text + done, left);
-        ask_for(reader, piece);
-    }
-#pragma omp taskwait
-    walk->info->json_bytes = offset + left;
 }
 
+/* Until the other thread has walked what comes before; that takes a tenth of a millisecond, unless the system has
+ * taken it off its core. */
+static void wait_for_turn(struct reader *reader, size_t number)
+{
+    for (int i = 0; atomic_load_explicit(&reader->walked, memory_order_acquire) != number; i++) {
+        if (i > 200) {
+            sched_yield();
+        }
+    }
+}
+
+static void take_turns(struct reader *reader, char *room)
+{
+    char *text = room + K25_TRACE_LONGEST;
+    size_t number, size;
+    bool last, over = false;
+    while (!over && inflate_piece(reader, text, &number, &size, &last)) {
+        wait_for_turn(reader, number);
+        if (!reader->over) {
+            walk_piece(reader, text, size, last);
+        }
+        over = reader->over;
+        atomic_store_explicit(&reader->walked, number + 1, memory_order_release);
+    }
+}
+
+/* Inside a parallel region of the caller there is one thread only (unless nesting is enabled), which then does
+ * all. */
 static void read_all(struct reader *reader)
 {
-#ifdef _OPENMP
-    if (!omp_in_parallel()) {
-        /* the master walks, so that the visitor is called by the caller's thread; the other one takes the tasks */
-#pragma omp parallel num_threads(2) default(none) firstprivate(reader)
-#pragma omp master
-        overlap(reader);
-        return;
-    }
-#endif
-    overlap(reader);
+    omp_init_lock(&reader->inflating);
+#pragma omp parallel num_threads(THREADS) default(none) firstprivate(reader)
+    take_turns(reader, reader->rooms[omp_get_thread_num()]);
+    omp_destroy_lock(&reader->inflating);
+    reader->walk.info->json_bytes = reader->offset + reader->left_size;
 }
 
 /* Line and column of a byte of the JSON, by reading the file again; false when that cannot be done. */
@@ -260,20 +274,21 @@ static bool judge(struct reader *reader, bool lenient, struct k25_error *error)
 static bool with_room(struct reader *reader, const struct k25_trace_options *options, k25_trace_visit *visit,
                       void *context, struct k25_trace_info *info, struct k25_error *error)
 {
-    char *rooms = malloc((size_t)PIECES * ROOM); /* most of the room in front of pieces is never touched */
+    char *memory = malloc(K25_TRACE_LONGEST + (size_t)THREADS * ROOM); /* most of it is never touched */
     bool done = false;
-    if (rooms == NULL || !k25_trace_walk_start(&reader->walk, options, visit, context, info)) {
+    if (memory == NULL || !k25_trace_walk_start(&reader->walk, options, visit, context, info)) {
         k25_fail(error, K25_RESOURCE, "%s: out of memory", reader->path);
     } else {
-        for (int i = 0; i < PIECES; i++) {
-            reader->pieces[i].text = rooms + (size_t)i * ROOM + K25_TRACE_LONGEST;
+        reader->left = memory;
+        for (int i = 0; i < THREADS; i++) {
+            reader->rooms[i] = memory + K25_TRACE_LONGEST + (size_t)i * ROOM;
         }
         read_all(reader);
         complete(reader);
         done = judge(reader, options->lenient, error);
         k25_trace_walk_free(&reader->walk);
     }
-    free(rooms);
+    free(memory);
     return done;
 }
 

@@ -108,14 +108,14 @@ struct k25_trace_options {
     bool plain_scan; /* the reference walker instead of the AVX2 one: same answers, slower (tests) */
 };
 
-/* Called in the order of the file, by the thread that called k25_trace_read. False stops the reading, which then
- * fails without touching the error. */
+/* Called in the order of the file, one call at a time, but not always by the same thread: two of them take turns.
+ * False stops the reading, which then fails without touching the error. */
 typedef bool k25_trace_visit(void *context, const struct k25_trace_event *event);
 
 /* Reads `path`. `options` may be NULL. `info` is filled whatever comes out of it and k25_trace_info_free must be
  * called on it in any case. What is no trace (a page of HTML, a git-lfs pointer, another profiler's file, ...) is
- * K25_BAD_INPUT; a trace without GPU events is readable: ask k25_trace_check. Uses two threads when called outside
- * a parallel region, and inside one hands the inflating to idle threads of the team as a task. */
+ * K25_BAD_INPUT; a trace without GPU events is readable: ask k25_trace_check. Uses two threads, but one
+ * when called inside a parallel region (several ranks at once), unless nested regions are enabled. */
 bool k25_trace_read(const char *path, const struct k25_trace_options *options, k25_trace_visit *visit,
                     void *context, struct k25_trace_info *info, struct k25_error *error);
 void k25_trace_info_free(struct k25_trace_info *info);

@@ -1,6 +1,6 @@
 /* The parts of the trace reader, between themselves.
  *
- *     trace.c         the file: pieces inflated while the piece before is walked; how the reading ends
+ *     trace.c         the file: a piece is inflated while the one before is walked; how it ends
  *     trace_walk.c    the document: root, lists of events
  *     trace_resync.c  where to go on behind a damaged event
  *     trace_deliver.c from what an event says to what the visitor gets

@@ -1,25 +1,40 @@
-/* k25sim calibrate: parameters fitted to measured points, as a calibration set. */
+/* k25sim calibrate: parameters fitted to what was measured, as a calibration set. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/pairs.h"
+#include "base/text.h"
+#include "calib/advice.h"
+#include "cli/evidence.h"
 #include "cli/validate.h"
 
 static struct {
-    char **points, **where, **set;
-    const char *start, *out;
+    char **points, **where, **set, **captures, **summaries, **nccl_tests, **kernels, **benches;
+    const char *start, *out, *rules, *folds, *discrepancy;
+    int lenient;
 } given;
 
 static const struct poptOption options[] = {
-    {"points", '\0', POPT_ARG_ARGV, &given.points, 0, "measured points to fit (may be repeated)", "FILE.csv"},
-    {"where", '\0', POPT_ARG_ARGV, &given.where, 0, "only rows with this value (may be repeated)", "COLUMN=VALUE"},
+    {"capture", '\0', POPT_ARG_ARGV, &given.captures, 0,
+     "traces of torch.profiler: a file, or a folder of ranks (may be repeated)", "PATH"},
+    {"summary", '\0', POPT_ARG_ARGV, &given.summaries, 0, "profiler_out_N.txt or a key_averages table", "FILE"},
+    {"nccl-tests", '\0', POPT_ARG_ARGV, &given.nccl_tests, 0, "output of nccl-tests", "FILE"},
+    {"kernels", '\0', POPT_ARG_ARGV, &given.kernels, 0, "a table of measured kernels", "FILE.csv"},
+    {"bench", '\0', POPT_ARG_ARGV, &given.benches, 0, "result of a load test (vLLM, SGLang)", "FILE.json"},
+    {"points", '\0', POPT_ARG_ARGV, &given.points, 0, "measured points", "FILE.csv"},
+    {"where", '\0', POPT_ARG_ARGV, &given.where, 0, "only points with this value (may be repeated)", "COLUMN=VALUE"},
     {"set", '\0', POPT_ARG_ARGV, &given.set, 0, "override a key of the scenario; a parameter set so stays fixed",
      "KEY=VALUE"},
     {"start", '\0', POPT_ARG_STRING, &given.start, 0, "start from this calibration set, not from the priors",
      "SET"},
+    {"cv", '\0', POPT_ARG_STRING, &given.folds, 0, "held-out errors by K folds (evidence by evidence if there is more)",
+     "K"},
+    {"rules", '\0', POPT_ARG_STRING, &given.rules, 0, "kernel classes of your own", "RULES.yaml"},
+    {"model-error", '\0', POPT_ARG_STRING, &given.discrepancy, 0,
+     "how far the model may be off on a number of a capture, in per cent (default 2)", "PERCENT"},
+    {"lenient", '\0', POPT_ARG_NONE, &given.lenient, 0, "keep what is good of damaged files", NULL},
     {"output", 'o', POPT_ARG_STRING, &given.out, 0, "where to write the set", "SET.yaml"},
     POPT_TABLEEND,
 };
@@ -28,83 +43,123 @@ static const double KNOWN = 0.95; /* posterior / prior spread below which the da
 static const double OPEN = 0.9;   /* ... and above which they have not determined it */
 static const double MOVED = 0.1;  /* of the prior spread: a move worth keeping */
 
-static void widen(struct k25_range *range, double value)
-{
-    range->low = range->high == 0 ? value : fmin(range->low, value);
-    range->high = fmax(range->high, value);
-}
+/* What the fit works on and what came of it. */
+struct calibration {
+    const struct k25_scenario *scenario;
+    struct k25_question question;
+    struct cli_evidence evidence;
+    struct k25_priors priors;
+    struct k25_fit fit;
+    double noise; /* relative, of one measured step */
+};
 
-static void take_parameters(const struct cli_pair *pair, const struct k25_scenario *scenario,
-                            struct k25_calibration *set)
+static void take_parameters(const struct calibration *c, struct k25_calibration *set)
 {
-    const struct k25_fit *fit = &pair->fit;
+    const struct k25_fit *fit = &c->fit;
     for (int id = 0; id < K25_PARAMS; id++) {
         /* What the set started from stays in it. */
-        set->set[id] = scenario->calibrated && scenario->calibration.set[id];
+        set->set[id] = c->scenario->calibrated && c->scenario->calibration.set[id];
         set->value[id] = fit->params.value[id];
         set->log_sd[id] = fit->log_sd[id];
     }
     for (size_t j = 0; j < fit->free; j++) {
         int id = fit->id[j];
-        double spread = pair->priors.spread[id];
-        double moved = fabs(log(fit->params.value[id] / pair->priors.centre[id]));
+        double spread = c->priors.spread[id];
+        double moved = fabs(log(fit->params.value[id] / c->priors.centre[id]));
         set->set[id] = set->set[id] || fit->log_sd[id] < KNOWN * spread || moved > MOVED * spread;
         set->covaries[j] = id;
     }
     set->covariances = fit->free;
-    set->covariance = fit->covariance; /* lent: the pair frees it */
-    set->noise = CLI_POINT_NOISE * fit->noise_scale;
+    set->covariance = fit->covariance; /* lent: the fit frees it */
+    set->noise = c->noise;
 }
 
-static void describe(const struct cli_pair *pair, struct k25_calibration *set)
+static void describe(const struct calibration *c, struct k25_calibration *set)
 {
-    const struct k25_scenario *scenario = pair->point[0]->scenario;
-    size_t used = (size_t)snprintf(set->source, sizeof set->source, "%zu rows of %.100s variant %.40s from",
-                                   pair->count, pair->group, pair->variant);
-    for (size_t i = 0; given.points[i] != NULL && used + 64 < sizeof set->source; i++) {
-        const char *slash = strrchr(given.points[i], '/');
-        used += (size_t)snprintf(set->source + used, sizeof set->source - used, "%s %.50s", i > 0 ? "," : "",
-                                 slash != NULL ? slash + 1 : given.points[i]);
-    }
-    for (size_t i = 0; i < pair->count; i++) {
-        const struct k25_point *point = pair->point[i];
-        widen(&set->batch, point->question.plan.batch);
-        widen(&set->tp, point->question.plan.tp);
-        widen(&set->context, floor(k25_point_context(point, &pair->fit.params)));
-    }
+    const struct cli_evidence *e = &c->evidence;
+    if (e->pair != NULL)
+        snprintf(set->source, sizeof set->source, "%zu rows of %.100s variant %.40s", e->pair->count, e->pair->group,
+                 e->pair->variant);
+    size_t used = strlen(set->source);
+    size_t others = e->count - (e->pair != NULL ? e->pair->count : 0);
+    if (others > 0)
+        snprintf(set->source + used, sizeof set->source - used, "%s%zu numbers of captures, tables and tests",
+                 used > 0 ? ", " : "", others);
+    set->evidences = (size_t)(e->sources < K25_MAX_EVIDENCE ? e->sources : K25_MAX_EVIDENCE);
+    memcpy(set->evidence, e->file, set->evidences * sizeof *e->file);
+    snprintf(set->program, sizeof set->program, "%s", K25_VERSION);
+    set->batch = e->batch;
+    set->context = e->context;
+    set->tp = (struct k25_range){c->question.plan.tp, c->question.plan.tp};
     cli_stem(given.out, set->name, sizeof set->name);
-    snprintf(set->model, sizeof set->model, "%s", scenario->architecture.name);
-    snprintf(set->machine, sizeof set->machine, "%s", scenario->machine.name);
+    snprintf(set->model, sizeof set->model, "%s", c->scenario->architecture.name);
+    snprintf(set->machine, sizeof set->machine, "%s", c->scenario->machine.name);
 }
 
-static bool write_set(const struct cli_pair *pair, struct k25_calibration *set, struct k25_error *error)
+static bool write_set(const struct calibration *c, struct k25_calibration *set, struct k25_error *error)
 {
-    take_parameters(pair, pair->point[0]->scenario, set);
-    describe(pair, set);
+    take_parameters(c, set);
+    describe(c, set);
     char *text = k25_calibration_print(set, error);
     bool ok = text != NULL && k25_file_write(given.out, text, strlen(text), error);
     free(text);
     return ok;
 }
 
-static void print_score(const char *what, const struct cli_pair *pair, const double *values)
+/* Errors of rows by some parameters, or by predictions made elsewhere (`predicted` not NULL). */
+static bool print_score(const char *what, const struct calibration *c, const struct k25_params *params,
+                        const struct k25_held_out *predicted, struct k25_error *error)
 {
+    const struct cli_evidence *e = &c->evidence;
     struct k25_score score;
-    k25_score(values, pair->measured, pair->count, &score);
-    printf("  %-8s median %5.2f %%, mean %5.2f %%, worst %5.2f %% (row %s), bias %+.2f %%\n", what,
-           score.median * 100, score.mean * 100, score.worst * 100, pair->point[score.worst_index]->id,
-           score.bias * 100);
+    double *values = calloc(2 * e->count + 1, sizeof *values), *measured = values + e->count;
+    size_t inside = 0;
+    if (values == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t i = 0; i < e->count; i++) {
+        values[i] = predicted != NULL ? predicted[i].predicted : e->row[i].predict(e->row[i].context, params);
+        measured[i] = e->row[i].measured;
+        inside += predicted != NULL && fabs(log(values[i] / measured[i])) <= K25_Z90 * predicted[i].sd;
+    }
+    k25_score(values, measured, e->count, &score);
+    printf("  %-8s median %5.2f %%, mean %5.2f %%, worst %5.2f %% (%s), bias %+.2f %%", what, score.median * 100,
+           score.mean * 100, score.worst * 100, e->label[score.worst_index], score.bias * 100);
+    if (predicted != NULL)
+        printf("; %zu of %zu in their 90 %% interval", inside, e->count);
+    printf("\n");
+    free(values);
+    return true;
 }
 
-/* In words what the user should measure next. */
-static void print_open(const struct cli_pair *pair)
+/* Folds: the sources, where there are several; else row i belongs to fold i modulo K. */
+static bool print_held_out(const struct calibration *c, int folds, struct k25_error *error)
 {
-    const struct k25_fit *fit = &pair->fit;
+    const struct cli_evidence *e = &c->evidence;
+    int *fold = calloc(e->count + 1, sizeof *fold);
+    struct k25_held_out *held_out = calloc(e->count + 1, sizeof *held_out);
+    bool ok = fold != NULL && held_out != NULL;
+    if (!ok)
+        k25_fail(error, K25_RESOURCE, "out of memory");
+    bool by_source = e->sources >= folds;
+    folds = by_source ? e->sources : folds;
+    for (size_t i = 0; ok && i < e->count; i++)
+        fold[i] = by_source ? e->source[i] : (int)(i % (size_t)folds);
+    ok = ok && k25_hold_out(&c->priors, e->row, e->count, fold, folds, held_out, error) &&
+         print_score("held out", c, NULL, held_out, error);
+    free(held_out);
+    free(fold);
+    return ok;
+}
+
+/* In words what the data left open. */
+static void print_open(const struct calibration *c)
+{
+    const struct k25_fit *fit = &c->fit;
     char names[2048] = "";
     size_t used = 0, count = 0;
     for (size_t j = 0; j < fit->free; j++) {
         int id = fit->id[j];
-        if (fit->log_sd[id] < OPEN * pair->priors.spread[id] || used + 80 > sizeof names)
+        if (fit->log_sd[id] < OPEN * c->priors.spread[id] || used + 80 > sizeof names)
             continue;
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", count > 0 ? ", " : "",
                                  k25_param_info[id].name);
@@ -114,6 +169,20 @@ static void print_open(const struct cli_pair *pair)
            "prior:\n  ",
            fit->free - count, fit->free, OPEN * 100);
     cli_print_wrapped(count > 0 ? names : "none", 2);
+}
+
+/* And what to measure next. */
+static void print_advice(const struct calibration *c)
+{
+    static struct k25_uncertainty u; /* too large for a stack */
+    struct k25_advice advice[K25_MAX_ADVICE];
+    double now;
+    k25_fit_uncertainty(&c->priors, &c->fit, 0, &u);
+    size_t count = k25_advise(&c->question, &c->fit.params, &u, advice, &now);
+    printf("\nthe step of this scenario is known to +- %.1f %% (90 %%, without the noise of a test)", 164 * now);
+    printf(count > 0 ? "; what would narrow it most:\n" : "; no further measurement would narrow it by much\n");
+    for (size_t i = 0; i < count && i < 3; i++)
+        printf("  +- %.1f %%  %s\n", 164 * advice[i].sd_after, advice[i].what);
 }
 
 static const struct cli_column columns[] = {
@@ -126,7 +195,7 @@ static const struct cli_column columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static bool print_parameters(const struct cli_pair *pair, const struct k25_calibration *set,
+static bool print_parameters(const struct calibration *c, const struct k25_calibration *set,
                              struct k25_error *error)
 {
     struct cli_table table;
@@ -136,10 +205,10 @@ static bool print_parameters(const struct cli_pair *pair, const struct k25_calib
         if (!set->set[id])
             continue;
         cli_table_text(&table, "%s", info->name);
-        cli_table_number(&table, pair->priors.centre[id] / info->scale);
+        cli_table_number(&table, c->priors.centre[id] / info->scale);
         cli_table_number(&table, set->value[id] / info->scale);
         cli_table_text(&table, "%s", info->unit);
-        cli_table_number(&table, pair->priors.spread[id]);
+        cli_table_number(&table, c->priors.spread[id]);
         cli_table_number(&table, set->log_sd[id]);
     }
     printf("\n");
@@ -148,110 +217,122 @@ static bool print_parameters(const struct cli_pair *pair, const struct k25_calib
     return ok;
 }
 
-/* The one pair with rows to fit. */
-static struct cli_pair *only_pair(const struct cli_pairs *pairs, struct k25_error *error)
+/* Points know their noise only roughly, so its size is fitted; other evidence comes with its own. */
+static bool solve(struct calibration *c, struct k25_error *error)
 {
-    struct cli_pair *only = NULL;
-    char names[512] = "";
-    size_t found = 0, used = 0;
-    for (size_t i = 0; i < pairs->count; i++) {
-        struct cli_pair *pair = &pairs->list[i];
-        if (pair->count == 0)
-            continue;
-        only = pair;
-        if (used + 120 < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.60s variant %.20s",
-                                     found > 0 ? ", " : "", pair->group, pair->variant);
-        found++;
-    }
-    if (found == 1)
-        return only;
-    if (found == 0)
-        k25_fail(error, K25_BAD_INPUT, "no row of the points can be predicted; `k25sim validate` says why");
-    else
-        k25_fail(error, K25_BAD_INPUT,
-                 "the points come from %zu boxes or builds (%s), and parameters belong to one; choose "
-                 "with --where group=... and --where variant=...",
-                 found, names);
-    return NULL;
+    const struct cli_evidence *e = &c->evidence;
+    bool points_only = e->pair != NULL && e->pair->count == e->count;
+    cli_progress("fitting %zu rows", e->count);
+    bool ok = points_only ? k25_fit_solve_noise(&c->priors, e->row, e->count, NULL, &c->fit, error)
+                          : k25_fit_solve(&c->priors, e->row, e->count, NULL, &c->fit, error);
+    cli_progress(NULL);
+    c->noise = CLI_POINT_NOISE * (ok ? c->fit.noise_scale : 1);
+    return ok;
 }
 
-static bool load(const struct cli *cli, const char *scenario, struct k25_suite *suites, size_t files,
-                 struct k25_error *error)
+static bool report(const struct calibration *c, const struct k25_calibration *set, int folds, struct k25_error *error)
 {
-    const char *set[K25_MAX_SET + 1];
-    char start[1024];
+    struct k25_params start;
+    memcpy(start.value, c->priors.centre, sizeof start.value);
+    printf("%s: %s\n", given.out, set->source);
+    if (!print_score("before", c, &start, NULL, error) || !print_score("fitted", c, &c->fit.params, NULL, error) ||
+        (folds > 0 && !print_held_out(c, folds, error)) || !print_parameters(c, set, error))
+        return false;
+    printf("\n");
+    print_open(c);
+    print_advice(c);
+    return true;
+}
+
+/* The scenario with the overrides and the set to start from. */
+static size_t overrides(const char *set[K25_MAX_SET + 1], char start[1024])
+{
     size_t count = cli_count((const char *const *)given.set);
-    if (count >= K25_MAX_SET)
-        return k25_fail(error, K25_BAD_INPUT, "more than %d overrides", K25_MAX_SET - 1);
+    count = count < K25_MAX_SET ? count : K25_MAX_SET - 1;
     for (size_t i = 0; i < count; i++)
         set[i] = given.set[i];
     if (given.start != NULL) {
-        snprintf(start, sizeof start, "calibration=%s", given.start);
+        snprintf(start, 1024, "calibration=%s", given.start);
         set[count++] = start;
     }
-    if (!cli_check_overrides(&cli->library, scenario, set, count, error))
+    set[count] = NULL;
+    return count;
+}
+
+static bool read_numbers(int *folds, double *discrepancy, struct k25_error *error)
+{
+    long long k = 0;
+    if (given.folds != NULL && (!k25_parse_int(given.folds, &k) || k < 2 || k > 1000)) {
+        cli_misused(&cli_calibrate, error, "--cv %s: expected a number of folds from 2 to 1000", given.folds);
         return false;
-    for (size_t i = 0; i < files; i++) {
-        if (!k25_suite_load(&cli->library, given.points[i], scenario, (const char *const *)given.where,
-                            cli_count((const char *const *)given.where), set, count, &suites[i], error))
-            return false;
     }
+    *folds = (int)k;
+    *discrepancy = 2;
+    if (given.discrepancy != NULL &&
+        (!k25_parse_real(given.discrepancy, discrepancy) || *discrepancy < 0 || *discrepancy > 100)) {
+        cli_misused(&cli_calibrate, error, "--model-error %s: expected a percentage", given.discrepancy);
+        return false;
+    }
+    *discrepancy /= 100;
     return true;
 }
 
-static bool calibrate(const struct k25_suite *suites, size_t files, struct cli_pairs *pairs,
-                      struct k25_error *error)
+static bool calibrate(const struct cli *cli, const char *name, struct k25_error *error)
 {
+    static struct k25_scenario scenario; /* too large for a stack */
+    static struct calibration c;
     static struct k25_calibration set;
-    struct cli_pair *pair = cli_pairs_make(suites, files, pairs, error) ? only_pair(pairs, error) : NULL;
-    if (pair == NULL)
-        return false;
-    cli_progress("fitting %zu rows", pair->count);
-    bool ok = cli_pair_fit(pair, error);
-    cli_progress(NULL);
-    if (!ok || !write_set(pair, &set, error))
-        return false;
-    printf("%s: %s\n", given.out, set.source);
-    print_score("before", pair, pair->predicted);
-    print_score("fitted", pair, pair->fitted);
-    if (!print_parameters(pair, &set, error))
-        return false;
-    printf("\n");
-    print_open(pair);
-    return true;
+    const char *overriding[K25_MAX_SET + 1];
+    char start[1024];
+    int folds;
+    struct cli_evidence_options how = {.where = (const char *const *)given.where, .set = overriding,
+                                       .rules = given.rules, .lenient = given.lenient != 0};
+    const struct cli_evidence_files files = {
+        (const char *const *)given.points,     (const char *const *)given.captures,
+        (const char *const *)given.summaries,  (const char *const *)given.nccl_tests,
+        (const char *const *)given.kernels,    (const char *const *)given.benches,
+    };
+    size_t count = overrides(overriding, start);
+    c.scenario = &scenario;
+    bool ok = read_numbers(&folds, &how.discrepancy, error) &&
+              k25_scenario_load(&cli->library, name, overriding, count, &scenario, error) &&
+              k25_scenario_question(&scenario, &c.question, error) &&
+              cli_evidence_read(cli, name, &scenario, &c.question, &files, &how, &c.evidence, error);
+    if (ok) {
+        cli_starting_priors(&scenario, &c.priors);
+        ok = solve(&c, error) && write_set(&c, &set, error) && report(&c, &set, folds, error);
+    }
+    k25_fit_free(&c.fit);
+    cli_evidence_free(&c.evidence);
+    k25_scenario_free(&scenario);
+    return ok;
 }
 
 static enum k25_status run(const struct cli *cli, const char *const *arguments, struct k25_error *error)
 {
-    size_t files = cli_count((const char *const *)given.points);
-    if (files == 0)
-        return cli_misused(&cli_calibrate, error, "nothing to fit: give measured points with --points FILE.csv");
+    if (given.points == NULL && given.captures == NULL && given.summaries == NULL && given.nccl_tests == NULL &&
+        given.kernels == NULL && given.benches == NULL)
+        return cli_misused(&cli_calibrate, error,
+                           "nothing to fit: give evidence with --capture, --points, --nccl-tests, ...");
     if (given.out == NULL)
         return cli_misused(&cli_calibrate, error, "missing -o SET.yaml, the file to write");
-    struct cli_pairs pairs = {0};
-    struct k25_suite *suites = calloc(files, sizeof *suites);
-    bool ok = suites != NULL || k25_fail(error, K25_RESOURCE, "out of memory");
-    ok = ok && load(cli, arguments[0], suites, files, error) && calibrate(suites, files, &pairs, error);
-    cli_pairs_free(&pairs);
-    for (size_t i = 0; suites != NULL && i < files; i++)
-        k25_suite_free(&suites[i]);
-    free(suites);
-    return ok ? K25_OK : cli_failed(error);
+    return calibrate(cli, arguments[0], error) ? K25_OK : cli_failed(error);
 }
 
 const struct cli_command cli_calibrate = {
     .name = "calibrate",
     .arguments = "SCENARIO",
-    .summary = "fit the parameters to measured points of a box, and write a calibration set",
-    .details = "SCENARIO describes the box and the build; what a row of the points says itself wins. All\n"
-               "rows must be of one group and variant. The fit is the maximum a posteriori: priors of\n"
-               "hw/params.yaml against rows with 3 % noise, outliers weighted down. The set holds the\n"
-               "parameters that the data have moved or narrowed, their covariance, and where the data lay.\n"
-               "Held-out errors: k25sim validate --cv loo.\n"
+    .summary = "fit the parameters to what was measured of a box, and write a calibration set",
+    .details = "SCENARIO describes the box and the build; what the evidence says itself (batch and context of a\n"
+               "capture, columns of points) wins. All evidence enters one fit, the maximum a posteriori: priors\n"
+               "of hw/params.yaml against every number with its noise, outliers weighted down. Points must be\n"
+               "of one group and variant. The set holds the parameters that the data have moved or narrowed,\n"
+               "their covariance, where the data lay, and the files with checksums: the same inputs give the\n"
+               "same bytes. It ends with what the data left open and what to measure next.\n"
                "\n"
                "examples:\n"
-               "  k25sim calibrate my-box.yaml --points points.csv -o my-box-set.yaml\n"
+               "  k25sim calibrate my-box.yaml --capture profile/ -o my-box-set.yaml\n"
+               "  k25sim calibrate my-box.yaml --capture profile/ --nccl-tests all_reduce.txt --cv 5 -o set.yaml\n"
                "  k25sim calibrate kimi-k26-v4 --points points.csv --where dcp=1 -o v4.yaml\n",
     .least = 1,
     .most = 1,

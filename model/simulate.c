@@ -42,7 +42,8 @@ static double stretch(const struct run *run, int rank, double segment)
 {
     static const double SHORTEST = 0.05;
     const double *p = run->params->value;
-    double late = rank == run->simulation->slow_rank ? p[K25_SKEW_LAG] : 0;
+    int slow = run->simulation->slow_rank;
+    double late = slow < 0 ? 0 : (rank == slow ? p[K25_SKEW_LAG] : 0) - p[K25_SKEW_LAG] / run->question->group.n;
     if (run->simulation->jitter)
         late += gsl_ran_gaussian_ziggurat(run->random, hypot(p[K25_SKEW_SIGMA], p[K25_SKEW_RHO] * segment));
     return segment > 0 ? fmax(SHORTEST, 1 + late / segment) : 1;
@@ -52,14 +53,16 @@ static double stretch(const struct run *run, int rank, double segment)
 static bool play_segment(struct run *run)
 {
     double gap = run->params->value[K25_GRAPH_GAP];
-    double segment = 0;
-    for (size_t i = 0; i < run->length; i++)
+    double segment = 0, nominal[K25_MAX_OPERATORS];
+    for (size_t i = 0; i < run->length; i++) {
         segment += per_call(run, run->segment[i]);
+        nominal[i] = per_call(run, run->segment[i]) * noise(run, run->simulation->kernel_noise);
+    }
     for (int rank = 0; rank < run->question->group.n; rank++) {
         double factor = stretch(run, rank, segment);
         for (size_t i = 0; i < run->length; i++) {
             size_t op = run->segment[i];
-            double duration = per_call(run, op) * factor * noise(run, run->simulation->kernel_noise);
+            double duration = nominal[i] * factor;
             if (!emit(run, rank, op, run->now[rank], duration))
                 return false;
             run->now[rank] += duration + gap * run->prediction->step_work.op[op].call.launches;
@@ -121,17 +124,15 @@ static bool play_step(struct run *run)
 
 bool k25_simulate(const struct k25_question *question, const struct k25_params *params,
                   const struct k25_simulation *simulation, k25_sim_visit *visit, void *context,
-                  struct k25_error *error)
+                  const struct k25_prediction *prediction, struct k25_error *error)
 {
-    struct k25_prediction *prediction = malloc(sizeof *prediction);
     struct run *run = calloc(1, sizeof *run);
     gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
-    bool ok = prediction != NULL && run != NULL && random != NULL;
+    bool ok = run != NULL && random != NULL;
     if (!ok)
         k25_fail(error, K25_RESOURCE, "out of memory");
     if (ok) {
         gsl_rng_set(random, (unsigned long)simulation->seed);
-        k25_predict(question, params, prediction);
         *run = (struct run){question, params, simulation, prediction, visit, context, random, 0, {0}, {0}, 0};
     }
     for (int step = 0; ok && step < simulation->steps; step++) {
@@ -147,6 +148,5 @@ bool k25_simulate(const struct k25_question *question, const struct k25_params *
     if (random != NULL)
         gsl_rng_free(random);
     free(run);
-    free(prediction);
     return ok;
 }

@@ -17,10 +17,12 @@
 struct k25_simulation {
     int steps;
     uint64_t seed;
-    double kernel_noise;   /* standard deviation of ln(duration) of one kernel */
+    double kernel_noise;   /* standard deviation of ln(duration) of one kernel, one draw for all ranks: what differs
+                              between ranks is their jitter */
     double transfer_noise; /* the same of one collective's transfer, one draw for all ranks */
     bool jitter;           /* draw arrivals; without, ranks differ by the lag alone */
-    int slow_rank;         /* the one that skew.lag holds back; -1: none */
+    int slow_rank;         /* the one that arrives skew.lag later than the others; -1: none. The mean rank takes what is
+                              predicted, so the others are ahead of it by skew.lag / n */
 };
 
 struct k25_sim_event {
@@ -32,10 +34,11 @@ struct k25_sim_event {
 /* Called rank by rank within a segment, segments in time. False stops the simulation. */
 typedef bool k25_sim_visit(void *context, const struct k25_sim_event *event);
 
-/* Plays `simulation->steps` steps. The same seed gives the same events. False when the visitor stopped it or memory is
+/* Plays `simulation->steps` steps of `prediction`, which must be k25_predict(question, params); events point at its
+ * operators. The same seed gives the same events. False when the visitor stopped it or memory is
  * out (then with `error`). */
 bool k25_simulate(const struct k25_question *question, const struct k25_params *params,
                   const struct k25_simulation *simulation, k25_sim_visit *visit, void *context,
-                  struct k25_error *error);
+                  const struct k25_prediction *prediction, struct k25_error *error);
 
 #endif

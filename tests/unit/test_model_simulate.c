@@ -40,7 +40,9 @@ static void play(const struct k25_params *params, const struct k25_simulation *s
     kimi_box(&box);
     struct k25_question question = ask(&box);
     *tally = (struct tally){.ordered = true};
-    if (!k25_simulate(&question, params, simulation, count_event, tally, &error))
+    static struct k25_prediction played;
+    k25_predict(&question, params, &played);
+    if (!k25_simulate(&question, params, simulation, count_event, tally, &played, &error))
         fail_msg("%s", error.message);
 }
 
@@ -65,7 +67,8 @@ static void test_quiet_ranks_repeat_the_prediction(void **state)
     assert_true(tally.worst_end < 1e-12);
 }
 
-/* With one rank late by L in every segment and nothing else: it waits 0, the seven others L, the mean 7/8 L. */
+/* With one rank late by L in every segment and nothing else: it waits 0, the seven others L, the mean 7/8 L. (The embedding is
+ * too short a segment for the others to be ahead by L / 8 in it, which takes a part in 10^4 off.) */
 static void test_a_slow_rank_is_waited_for(void **state)
 {
     (void)state;
@@ -76,7 +79,7 @@ static void test_a_slow_rank_is_waited_for(void **state)
     play(&params, &(struct k25_simulation){.steps = 2, .seed = 1, .slow_rank = 3}, &tally);
     for (int rank = 0; rank < 8; rank++) {
         if (rank != 3)
-            assert_close(tally.allreduce[rank] - tally.allreduce[3], 2 * 123 * 20e-6, 1e-6);
+            assert_close(tally.allreduce[rank] - tally.allreduce[3], 2 * 123 * 20e-6, 1e-3);
     }
 }
 
@@ -132,7 +135,9 @@ static void test_a_visitor_can_stop(void **state)
     kimi_box(&box);
     struct k25_question question = ask(&box);
     struct k25_simulation simulation = {.steps = 5, .seed = 1, .slow_rank = -1};
-    assert_false(k25_simulate(&question, &params, &simulation, stop_at_once, &calls, NULL));
+    static struct k25_prediction played;
+    k25_predict(&question, &params, &played);
+    assert_false(k25_simulate(&question, &params, &simulation, stop_at_once, &calls, &played, NULL));
     assert_int_equal(calls, 1);
 }
 
@@ -150,7 +155,7 @@ static void test_one_gpu(void **state)
     predict_box(&box, &params, &p);
     struct k25_question question = ask(&box);
     struct k25_simulation simulation = {.steps = 1, .seed = 1, .slow_rank = -1};
-    assert_true(k25_simulate(&question, &params, &simulation, count_event, &tally, &error));
+    assert_true(k25_simulate(&question, &params, &simulation, count_event, &tally, &p, &error));
     assert_close(tally.time[0], p.gpu_busy, 1e-9);
 }
 
