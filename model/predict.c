@@ -90,8 +90,8 @@ static void price_collective(const struct k25_question *question, const struct k
     priced->time = priced->transfer + priced->wait;
 }
 
-/* Prices every operator in the order of the step. */
-static void price_operators(const struct k25_question *question, const struct k25_params *params,
+/* Prices every operator in the order of the step; returns what the mean rank computes behind the last collective. */
+static double price_operators(const struct k25_question *question, const struct k25_params *params,
                             struct k25_prediction *p)
 {
     double segment = 0;
@@ -117,6 +117,7 @@ static void price_operators(const struct k25_question *question, const struct k2
             p->other_collectives += priced->time;
         }
     }
+    return segment;
 }
 
 void k25_predict(const struct k25_question *question, const struct k25_params *params,
@@ -129,12 +130,14 @@ void k25_predict(const struct k25_question *question, const struct k25_params *p
 
     p->kernels = p->allreduce_transfer = p->allreduce_wait = p->other_collectives = 0;
     p->launches = p->allreduces = 0;
-    price_operators(question, params, p);
+    double tail = price_operators(question, params, p);
 
     p->allreduce = p->allreduce_transfer + p->allreduce_wait;
     p->gpu_busy = p->kernels + p->allreduce + p->other_collectives;
     p->allreduce_share = p->allreduce / p->gpu_busy;
-    p->host = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * plan->batch;
+    /* The next step starts when the last rank is through with this one. */
+    p->host = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * plan->batch +
+              k25_wait_time(question->group.n, tail, params);
     /* Eager kernels start no faster than the host launches them: the GPU idles for the difference. */
     p->gaps = k25_graph_runs(&plan->graph, p->step_work.tokens) ? value[K25_GRAPH_GAP] * p->launches
                     : fmax(value[K25_GRAPH_GAP], value[K25_EAGER_LAUNCH] - p->gpu_busy / p->launches) * p->launches;

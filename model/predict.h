@@ -49,7 +49,7 @@ struct k25_prediction {
     double gpu_busy;           /* s */
     double allreduce_share;    /* allreduce / gpu_busy */
     double gaps;               /* s between kernels */
-    double host;               /* s that the host adds to the step */
+    double host;               /* s that the host adds to the step, the wait for the last rank's tail among them */
     double step;               /* s */
     double tokens_per_step;    /* accepted, of one sequence: 1 without speculation */
     double tpot;               /* s: step / tokens_per_step */

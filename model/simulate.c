@@ -139,11 +139,11 @@ bool k25_simulate(const struct k25_question *question, const struct k25_params *
         run->step = step;
         ok = play_step(run);
         /* The host starts the next step on all ranks at once, after the last has finished. */
-        double last = 0;
+        double last = 0, host = params->value[K25_HOST_STEP] + params->value[K25_HOST_SEQUENCE] * question->plan.batch;
         for (int rank = 0; rank < question->group.n; rank++)
             last = fmax(last, run->now[rank]);
         for (int rank = 0; rank < question->group.n; rank++)
-            run->now[rank] = last + prediction->host;
+            run->now[rank] = last + host;
     }
     if (random != NULL)
         gsl_rng_free(random);

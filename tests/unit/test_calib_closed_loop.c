@@ -90,7 +90,7 @@ static void intervals_hold_the_truth(void **state)
             truth.value[id] = priors.centre[id] * exp(priors.spread[id] * normal(&random));
         box.plan.batch = seed % 3 == 0 ? 16 : 1;
         struct k25_question question = ask(&box);
-        struct k25_simulation simulation = {4, (uint64_t)seed, 0.02, 0.02, true, seed % 8};
+        struct k25_simulation simulation = {8, (uint64_t)seed, 0.02, 0.02, true, seed % 8};
         struct k25_capture capture;
         struct k25_observations observations;
         struct k25_fit fit;

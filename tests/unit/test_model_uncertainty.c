@@ -63,6 +63,7 @@ static void test_correlation(void **state)
     static struct box box;
     struct k25_params params = fixed_params();
     kimi_box(&box);
+    params.value[K25_SKEW_SIGMA] = params.value[K25_SKEW_RHO] = params.value[K25_SKEW_LAG] = 0;
     box.plan.batch = 100; /* 300 us of host.step, 300 us of host.sequence: slopes 1/2 and 1/2 */
     u = (struct k25_uncertainty){.count = 2, .id = {K25_HOST_STEP, K25_HOST_SEQUENCE}, .covariance = {0.04, -0.04, -0.04, 0.04}};
     predict_intervals(&box, &params);
