@@ -12,7 +12,8 @@ struct k25_arena_block {
     max_align_t bytes[];
 };
 
-void *k25_arena_take(struct k25_arena *arena, size_t size) {
+void *k25_arena_take(struct k25_arena *arena, size_t size)
+{
     if (size > SIZE_MAX / 2) {
         return NULL;
     }
@@ -33,7 +34,8 @@ void *k25_arena_take(struct k25_arena *arena, size_t size) {
     return taken;
 }
 
-char *k25_arena_copy(struct k25_arena *arena, const char *bytes, size_t size) {
+char *k25_arena_copy(struct k25_arena *arena, const char *bytes, size_t size)
+{
     char *copy = k25_arena_take(arena, size + 1);
     if (copy != NULL && size > 0) {
         memcpy(copy, bytes, size);
@@ -41,7 +43,8 @@ char *k25_arena_copy(struct k25_arena *arena, const char *bytes, size_t size) {
     return copy;
 }
 
-void k25_arena_free(struct k25_arena *arena) {
+void k25_arena_free(struct k25_arena *arena)
+{
     while (arena->last != NULL) {
         struct k25_arena_block *block = arena->last;
         arena->last = block->before;

@@ -17,18 +17,21 @@ struct scanner {
     struct k25_error *error;
 };
 
-static bool memory_fail(struct scanner *scanner) {
+static bool memory_fail(struct scanner *scanner)
+{
     return k25_fail(scanner->error, K25_RESOURCE, "%s: out of memory", scanner->csv->file);
 }
 
 /* The place of a byte of the text. Only an error asks, so counting from the start is cheap enough. */
-static bool fail_at(struct scanner *scanner, const char *place, const char *what) {
+static bool fail_at(struct scanner *scanner, const char *place, const char *what)
+{
     int line, column;
     k25_locate(scanner->text, (size_t)(place - scanner->text), &line, &column);
     return k25_fail_at(scanner->error, scanner->csv->file, line, column, "%s", what);
 }
 
-static bool add_cell(struct scanner *scanner, const char *cell) {
+static bool add_cell(struct scanner *scanner, const char *cell)
+{
     if (scanner->cells == scanner->cells_room) {
         size_t room = scanner->cells_room == 0 ? 256 : scanner->cells_room * 2;
         const char **cells = realloc(scanner->csv->names, room * sizeof *cells);
@@ -42,7 +45,8 @@ static bool add_cell(struct scanner *scanner, const char *cell) {
     return true;
 }
 
-static bool add_row(struct scanner *scanner, int line) {
+static bool add_row(struct scanner *scanner, int line)
+{
     struct k25_csv *csv = scanner->csv;
     if (csv->rows == scanner->lines_room) {
         size_t room = scanner->lines_room == 0 ? 64 : scanner->lines_room * 2;
@@ -58,7 +62,8 @@ static bool add_row(struct scanner *scanner, int line) {
 }
 
 /* The bytes of the line end at `at`: \n, \r\n or a last \r; 0 when the line goes on. */
-static size_t line_end(const struct scanner *scanner, const char *at) {
+static size_t line_end(const struct scanner *scanner, const char *at)
+{
     if (at == scanner->end) {
         return 0;
     }
@@ -71,12 +76,14 @@ static size_t line_end(const struct scanner *scanner, const char *at) {
     return 0;
 }
 
-static bool cell_ends(const struct scanner *scanner) {
+static bool cell_ends(const struct scanner *scanner)
+{
     return scanner->next == scanner->end || *scanner->next == ',' || line_end(scanner, scanner->next) > 0;
 }
 
 /* A cell in quotes; two of them inside stand for one. */
-static bool read_quoted(struct scanner *scanner) {
+static bool read_quoted(struct scanner *scanner)
+{
     const char *opening = scanner->next++;
     for (;;) {
         if (scanner->next == scanner->end) {
@@ -96,7 +103,8 @@ static bool read_quoted(struct scanner *scanner) {
            fail_at(scanner, scanner->next, "text behind a closing quote, expected a comma or the end of the line");
 }
 
-static bool read_cell(struct scanner *scanner) {
+static bool read_cell(struct scanner *scanner)
+{
     const char *cell = scanner->out;
     if (scanner->next < scanner->end && *scanner->next == '"') {
         if (!read_quoted(scanner)) {
@@ -112,7 +120,8 @@ static bool read_cell(struct scanner *scanner) {
 }
 
 /* Reads the cells of one row and the end of its line; an empty line is no row. */
-static bool read_row(struct scanner *scanner, bool header) {
+static bool read_row(struct scanner *scanner, bool header)
+{
     struct k25_csv *csv = scanner->csv;
     const char *start = scanner->next;
     int line = scanner->line;
@@ -146,7 +155,8 @@ static bool read_row(struct scanner *scanner, bool header) {
     return add_row(scanner, line);
 }
 
-static bool scan(struct scanner *scanner) {
+static bool scan(struct scanner *scanner)
+{
     const char *zero = memchr(scanner->text, '\0', (size_t)(scanner->end - scanner->text));
     if (zero != NULL) {
         return fail_at(scanner, zero, "a zero byte, expected text");
@@ -164,7 +174,8 @@ static bool scan(struct scanner *scanner) {
     return true;
 }
 
-struct k25_csv *k25_csv_parse(const char *text, size_t size, const char *name, struct k25_error *error) {
+struct k25_csv *k25_csv_parse(const char *text, size_t size, const char *name, struct k25_error *error)
+{
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark is no part of the first name */
         text += 3;
         size -= 3;
@@ -192,7 +203,8 @@ struct k25_csv *k25_csv_parse(const char *text, size_t size, const char *name, s
     return csv;
 }
 
-struct k25_csv *k25_csv_read(const char *path, struct k25_error *error) {
+struct k25_csv *k25_csv_read(const char *path, struct k25_error *error)
+{
     size_t size;
     char *text = k25_file_read(path, K25_CSV_BYTES, &size, error);
     if (text == NULL) {
@@ -203,7 +215,8 @@ struct k25_csv *k25_csv_read(const char *path, struct k25_error *error) {
     return csv;
 }
 
-void k25_csv_free(struct k25_csv *csv) {
+void k25_csv_free(struct k25_csv *csv)
+{
     if (csv != NULL) {
         free(csv->file);
         free(csv->names); /* the cells are the rest of the same list */
@@ -213,7 +226,8 @@ void k25_csv_free(struct k25_csv *csv) {
     }
 }
 
-int k25_csv_column(const struct k25_csv *csv, const char *name) {
+int k25_csv_column(const struct k25_csv *csv, const char *name)
+{
     for (size_t i = 0; i < csv->columns; i++) {
         if (strcmp(csv->names[i], name) == 0) {
             return (int)i;
@@ -222,6 +236,7 @@ int k25_csv_column(const struct k25_csv *csv, const char *name) {
     return -1;
 }
 
-const char *k25_csv_cell(const struct k25_csv *csv, size_t row, int column) {
+const char *k25_csv_cell(const struct k25_csv *csv, size_t row, int column)
+{
     return csv->cells[row * csv->columns + (size_t)column];
 }

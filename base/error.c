@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* A message quotes what the user wrote, which may hold escape sequences; a terminal must not obey them. */
-static void tame(char *text) {
+static void tame(char *text)
+{
     for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
         if ((c < 0x20 && c != '\n') || c == 0x7f) {
@@ -14,7 +15,8 @@ static void tame(char *text) {
 }
 
 /* Ends a text that did not fit in "...", without leaving half a UTF-8 character in front of the dots. */
-static void mark_cut(char *text, size_t size) {
+static void mark_cut(char *text, size_t size)
+{
     size_t end = size - 4;
     while (end > 0 && ((unsigned char)text[end] & 0xc0) == 0x80) {
         end--;
@@ -23,7 +25,8 @@ static void mark_cut(char *text, size_t size) {
 }
 
 static bool fill(struct k25_error *error, enum k25_status status, const char *prefix, const char *format,
-                 va_list arguments) {
+                 va_list arguments)
+{
     if (error == NULL) {
         return false;
     }
@@ -45,7 +48,8 @@ static bool fill(struct k25_error *error, enum k25_status status, const char *pr
     return false;
 }
 
-bool k25_fail(struct k25_error *error, enum k25_status status, const char *format, ...) {
+bool k25_fail(struct k25_error *error, enum k25_status status, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
     fill(error, status, "", format, arguments);
@@ -53,7 +57,8 @@ bool k25_fail(struct k25_error *error, enum k25_status status, const char *forma
     return false;
 }
 
-bool k25_fail_at(struct k25_error *error, const char *file, int line, int column, const char *format, ...) {
+bool k25_fail_at(struct k25_error *error, const char *file, int line, int column, const char *format, ...)
+{
     char prefix[sizeof error->message];
     if (file == NULL || file[0] == '\0') {
         prefix[0] = '\0';

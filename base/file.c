@@ -30,12 +30,14 @@ struct reader {
     struct inflate_state state;
 };
 
-static bool system_fail(struct k25_error *error, const char *name, const char *doing, int code) {
+static bool system_fail(struct k25_error *error, const char *name, const char *doing, int code)
+{
     const char *why = strerrordesc_np(code); /* unlike strerror: any thread, any locale */
     return k25_fail(error, K25_RESOURCE, "%s: cannot %s: %s", name, doing, why == NULL ? "unknown error" : why);
 }
 
-static bool too_large(struct reader *reader) {
+static bool too_large(struct reader *reader)
+{
     char limit[40];
     k25_text_count((double)reader->limit, limit, sizeof limit);
     return k25_fail(reader->error, K25_BAD_INPUT, "%s: larger than %s bytes, the most that is read", reader->name,
@@ -43,7 +45,8 @@ static bool too_large(struct reader *reader) {
 }
 
 /* Makes room behind what has been read: one byte past the limit at most, so that too much can be seen. */
-static bool make_room(struct reader *reader) {
+static bool make_room(struct reader *reader)
+{
     if (reader->size < reader->room) {
         return true;
     }
@@ -63,7 +66,8 @@ static bool make_room(struct reader *reader) {
 }
 
 /* Fills `in` up, for a pipe may hand out single bytes and the magic has two. */
-static bool refill(struct reader *reader) {
+static bool refill(struct reader *reader)
+{
     reader->in_size = 0;
     while (reader->in_size < CHUNK && !reader->end) {
         ssize_t got = read(reader->fd, reader->in + reader->in_size, CHUNK - reader->in_size);
@@ -76,7 +80,8 @@ static bool refill(struct reader *reader) {
     return true;
 }
 
-static bool read_plain(struct reader *reader) {
+static bool read_plain(struct reader *reader)
+{
     while (reader->in_size > 0) {
         size_t taken = 0;
         while (taken < reader->in_size) {
@@ -96,7 +101,8 @@ static bool read_plain(struct reader *reader) {
     return reader->size <= reader->limit || too_large(reader);
 }
 
-static bool inflate_fail(struct reader *reader, int code) {
+static bool inflate_fail(struct reader *reader, int code)
+{
     const char *what = code == ISAL_INCORRECT_CHECKSUM ? "its checksum does not match"
                        : code == ISAL_INVALID_WRAPPER || code == ISAL_UNSUPPORTED_METHOD
                            ? "a header is wrong"
@@ -105,7 +111,8 @@ static bool inflate_fail(struct reader *reader, int code) {
 }
 
 /* Takes more input when there is none left; at the end of the file there stays none. */
-static bool feed(struct reader *reader) {
+static bool feed(struct reader *reader)
+{
     if (reader->state.avail_in > 0) {
         return true;
     }
@@ -115,7 +122,8 @@ static bool feed(struct reader *reader) {
     return done;
 }
 
-static bool inflate_member(struct reader *reader) {
+static bool inflate_member(struct reader *reader)
+{
     struct inflate_state *state = &reader->state;
     isal_inflate_reset(state);
     state->crc_flag = ISAL_GZIP;
@@ -143,7 +151,8 @@ static bool inflate_member(struct reader *reader) {
 }
 
 /* Members one behind the other are one text (RFC 1952, 2.2); tape and block devices pad the last with zeros. */
-static bool read_gzip(struct reader *reader) {
+static bool read_gzip(struct reader *reader)
+{
     struct inflate_state *state = &reader->state;
     isal_inflate_init(state);
     state->next_in = reader->in;
@@ -167,7 +176,8 @@ static bool read_gzip(struct reader *reader) {
     return true;
 }
 
-static bool read_all(struct reader *reader) {
+static bool read_all(struct reader *reader)
+{
     struct stat about;
     if (fstat(reader->fd, &about) != 0) {
         return system_fail(reader->error, reader->name, "read", errno);
@@ -190,7 +200,8 @@ static bool read_all(struct reader *reader) {
     return true;
 }
 
-static int open_for_reading(const char *path, struct k25_error *error) {
+static int open_for_reading(const char *path, struct k25_error *error)
+{
     if (strcmp(path, "-") == 0) {
         return STDIN_FILENO;
     }
@@ -203,7 +214,8 @@ static int open_for_reading(const char *path, struct k25_error *error) {
     return fd;
 }
 
-char *k25_file_read(const char *path, size_t limit, size_t *size, struct k25_error *error) {
+char *k25_file_read(const char *path, size_t limit, size_t *size, struct k25_error *error)
+{
     int fd = open_for_reading(path, error);
     if (fd < 0) {
         return NULL;
@@ -234,20 +246,23 @@ char *k25_file_read(const char *path, size_t limit, size_t *size, struct k25_err
     return bytes;
 }
 
-bool k25_path_beside(const char *from, const char *name, char *out, size_t size) {
+bool k25_path_beside(const char *from, const char *name, char *out, size_t size)
+{
     const char *slash = strrchr(from, '/');
     int folder = name[0] == '/' || slash == NULL ? 0 : (int)(slash - from + 1);
     int length = snprintf(out, size, "%.*s%s", folder, from, name);
     return length >= 0 && (size_t)length < size;
 }
 
-bool k25_file_exists(const char *path) {
+bool k25_file_exists(const char *path)
+{
     struct stat about;
     return stat(path, &about) == 0 && !S_ISDIR(about.st_mode);
 }
 
 /* Zero, or the errno of what went wrong. */
-static int write_all(int fd, const char *bytes, size_t size) {
+static int write_all(int fd, const char *bytes, size_t size)
+{
     while (size > 0) {
         ssize_t done = write(fd, bytes, size);
         if (done < 0 && errno != EINTR) {
@@ -262,7 +277,8 @@ static int write_all(int fd, const char *bytes, size_t size) {
 }
 
 /* A pipe, a terminal, a device: nothing there can be replaced, so the bytes just go out. */
-static bool write_direct(const char *path, const char *bytes, size_t size, struct k25_error *error) {
+static bool write_direct(const char *path, const char *bytes, size_t size, struct k25_error *error)
+{
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {
         return system_fail(error, path, "write", errno);
@@ -278,7 +294,8 @@ static bool starts_with(const char *text, const char *head) { return strncmp(tex
 
 /* Follows the links of `target` (room PATH_MAX) in place, dangling ones too, so that the rename replaces the
  * file and not the link. Returns false with errno set. */
-static bool follow(char *target, bool *descriptor) {
+static bool follow(char *target, bool *descriptor)
+{
     for (int links = 0; links <= LINKS; links++) {
         /* /dev/stdout leads here: the name behind it is that of an open file, not one to replace. */
         *descriptor = starts_with(target, "/proc/") || starts_with(target, "/dev/fd/");
@@ -304,7 +321,8 @@ static bool follow(char *target, bool *descriptor) {
 
 /* Opens ".name.XXXXXX" in the folder of `target`. Not mkstemp: that one makes the file private, and the umask
  * cannot be asked without changing it for every thread. */
-static int open_temporary(const char *target, char *name, size_t size) {
+static int open_temporary(const char *target, char *name, size_t size)
+{
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
     const char *slash = strrchr(target, '/');
     const char *base = slash == NULL ? target : slash + 1;
@@ -333,7 +351,8 @@ static int open_temporary(const char *target, char *name, size_t size) {
 
 /* Makes the rename itself last. The file is in place by now whatever comes back, and some file systems cannot
  * sync a folder, so a failure changes nothing. */
-static void sync_folder(const char *target) {
+static void sync_folder(const char *target)
+{
     char folder[PATH_MAX];
     if (!k25_path_beside(target, ".", folder, sizeof folder)) {
         return;
@@ -346,7 +365,8 @@ static void sync_folder(const char *target) {
 }
 
 static bool write_beside(const char *path, const char *target, const char *bytes, size_t size,
-                         struct k25_error *error) {
+                         struct k25_error *error)
+{
     char temporary[PATH_MAX];
     int fd = open_temporary(target, temporary, sizeof temporary);
     if (fd < 0 && errno == ENOENT) {
@@ -373,7 +393,8 @@ static bool write_beside(const char *path, const char *target, const char *bytes
     return true;
 }
 
-bool k25_file_write(const char *path, const char *bytes, size_t size, struct k25_error *error) {
+bool k25_file_write(const char *path, const char *bytes, size_t size, struct k25_error *error)
+{
     char target[PATH_MAX];
     struct stat about;
     if (path[0] == '\0') {

@@ -6,14 +6,16 @@
 
 #include "base/text.h"
 
-static void release(struct k25_input *input) {
+static void release(struct k25_input *input)
+{
     free(input->path);
     free(input->value);
     free(input->unit);
     free(input->file);
 }
 
-static struct k25_input *find(const struct k25_inputs *inputs, const char *path) {
+static struct k25_input *find(const struct k25_inputs *inputs, const char *path)
+{
     for (size_t i = 0; i < inputs->count; i++) {
         if (strcmp(inputs->list[i].path, path) == 0) {
             return &inputs->list[i];
@@ -25,7 +27,8 @@ static struct k25_input *find(const struct k25_inputs *inputs, const char *path)
 static char *copy_or_empty(const char *text) { return k25_copy(text == NULL ? "" : text); }
 
 /* The place a new value goes to: its former one, or one more at the end. NULL when memory is out. */
-static struct k25_input *place(struct k25_inputs *inputs, const char *path) {
+static struct k25_input *place(struct k25_inputs *inputs, const char *path)
+{
     struct k25_input *former = find(inputs, path);
     if (former != NULL) {
         return former;
@@ -44,7 +47,8 @@ static struct k25_input *place(struct k25_inputs *inputs, const char *path) {
     return next;
 }
 
-bool k25_inputs_record(struct k25_inputs *inputs, struct k25_input input, struct k25_error *error) {
+bool k25_inputs_record(struct k25_inputs *inputs, struct k25_input input, struct k25_error *error)
+{
     struct k25_input own = input;
     own.path = copy_or_empty(input.path);
     own.value = copy_or_empty(input.value);
@@ -65,11 +69,13 @@ bool k25_inputs_record(struct k25_inputs *inputs, struct k25_input input, struct
     return true;
 }
 
-const struct k25_input *k25_inputs_find(const struct k25_inputs *inputs, const char *path) {
+const struct k25_input *k25_inputs_find(const struct k25_inputs *inputs, const char *path)
+{
     return find(inputs, path);
 }
 
-void k25_inputs_free(struct k25_inputs *inputs) {
+void k25_inputs_free(struct k25_inputs *inputs)
+{
     for (size_t i = 0; i < inputs->count; i++) {
         release(&inputs->list[i]);
     }
@@ -77,7 +83,8 @@ void k25_inputs_free(struct k25_inputs *inputs) {
     *inputs = (struct k25_inputs){0};
 }
 
-const char *k25_origin_name(enum k25_origin origin) {
+const char *k25_origin_name(enum k25_origin origin)
+{
     switch (origin) {
     case K25_FROM_FILE:
         return "file";
@@ -94,7 +101,8 @@ const char *k25_origin_name(enum k25_origin origin) {
 }
 
 bool k25_inputs_fail(const struct k25_inputs *inputs, const char *path, struct k25_error *error,
-                     const char *format, ...) {
+                     const char *format, ...)
+{
     char text[sizeof error->message];
     va_list arguments;
     va_start(arguments, format);

@@ -23,7 +23,8 @@ struct place {
 static bool fail_value(const struct place *place, struct k25_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static bool fail_value(const struct place *place, struct k25_error *error, const char *format, ...) {
+static bool fail_value(const struct place *place, struct k25_error *error, const char *format, ...)
+{
     char text[sizeof error->message];
     va_list arguments;
     va_start(arguments, format);
@@ -35,14 +36,16 @@ static bool fail_value(const struct place *place, struct k25_error *error, const
     return k25_fail_at(error, place->file, place->line, place->column, "%s: %s", place->path, text);
 }
 
-static bool join(const char *prefix, const char *key, char out[PATH], struct k25_error *error) {
+static bool join(const char *prefix, const char *key, char out[PATH], struct k25_error *error)
+{
     int length = snprintf(out, PATH, "%s%s%s", prefix, prefix[0] == '\0' ? "" : ".", key);
     return (length >= 0 && length < PATH) ||
            k25_fail(error, K25_BAD_INPUT, "the path '%.100s...' is too long", out);
 }
 
 /* "a, b, c" of a NULL-terminated list. */
-static const char *list_names(const char *const *names, char *out, size_t size) {
+static const char *list_names(const char *const *names, char *out, size_t size)
+{
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; names[i] != NULL && used < size; i++) {
@@ -52,7 +55,8 @@ static const char *list_names(const char *const *names, char *out, size_t size) 
     return out;
 }
 
-static size_t list_keys(const struct k25_field *fields, const char *keys[KEYS + 1]) {
+static size_t list_keys(const struct k25_field *fields, const char *keys[KEYS + 1])
+{
     size_t count = 0;
     for (; fields[count].key != NULL && count < KEYS; count++) {
         keys[count] = fields[count].key;
@@ -63,7 +67,8 @@ static size_t list_keys(const struct k25_field *fields, const char *keys[KEYS + 
 
 /* "unknown key 'tpp' in plan, did you mean 'tp'?"; without a near name, the keys there are, if they are few. */
 static const char *unknown_key(const struct k25_field *fields, const char *prefix, const char *key, char *out,
-                               size_t size) {
+                               size_t size)
+{
     const char *keys[KEYS + 1];
     size_t count = list_keys(fields, keys);
     char hint[512], list[480];
@@ -75,7 +80,8 @@ static const char *unknown_key(const struct k25_field *fields, const char *prefi
     return out;
 }
 
-static const struct k25_field *find_field(const struct k25_field *fields, const char *key, size_t length) {
+static const struct k25_field *find_field(const struct k25_field *fields, const char *key, size_t length)
+{
     for (; fields->key != NULL; fields++) {
         if (strlen(fields->key) == length && memcmp(fields->key, key, length) == 0) {
             return fields;
@@ -92,7 +98,8 @@ union value {
     double real;
 };
 
-static const char *expectation(enum k25_type type) {
+static const char *expectation(enum k25_type type)
+{
     switch (type) {
     case K25_BOOL:
         return "true or false";
@@ -112,7 +119,8 @@ static const char *expectation(enum k25_type type) {
 
 /* ", expected 1 to 1024" and its open forms. */
 static bool fail_range(const struct place *place, const char *text, double min, double max,
-                       struct k25_error *error) {
+                       struct k25_error *error)
+{
     char low[40], high[40];
     k25_text_real(min, low, sizeof low);
     k25_text_real(max, high, sizeof high);
@@ -126,7 +134,8 @@ static bool fail_range(const struct place *place, const char *text, double min, 
 }
 
 static bool parse_number(const struct k25_field *field, const struct place *place, const char *text, bool fallback,
-                         union value *value, struct k25_error *error) {
+                         union value *value, struct k25_error *error)
+{
     bool whole = field->type == K25_INT, any = (field->min == 0 && field->max == 0) || fallback;
     double number;
     /* Digits alone that are too many for a long long are a whole number all the same, one out of range. */
@@ -148,7 +157,8 @@ static bool parse_number(const struct k25_field *field, const struct place *plac
 }
 
 static bool parse_enum(const struct k25_field *field, const struct place *place, const char *text,
-                       union value *value, struct k25_error *error) {
+                       union value *value, struct k25_error *error)
+{
     for (int i = 0; field->names[i] != NULL; i++) {
         if (strcmp(field->names[i], text) == 0) {
             value->number = i;
@@ -162,7 +172,8 @@ static bool parse_enum(const struct k25_field *field, const struct place *place,
 }
 
 static bool parse_value(const struct k25_field *field, const struct place *place, const char *text, bool fallback,
-                        union value *value, struct k25_error *error) {
+                        union value *value, struct k25_error *error)
+{
     switch (field->type) {
     case K25_TEXT:
         value->text = text;
@@ -182,7 +193,8 @@ static bool parse_value(const struct k25_field *field, const struct place *place
     return fail_value(place, error, "not a single value");
 }
 
-static void store(const struct k25_field *field, const union value *value, void *record) {
+static void store(const struct k25_field *field, const union value *value, void *record)
+{
     char *member = (char *)record + field->offset;
     switch (field->type) {
     case K25_TEXT:
@@ -208,7 +220,8 @@ static void store(const struct k25_field *field, const union value *value, void 
 /* Parses, records and stores a value, in this order: each step may fail, and only the last one changes `record`.
  */
 static bool take(const struct k25_field *field, const struct place *place, const char *text,
-                 enum k25_origin origin, void *record, struct k25_inputs *inputs, struct k25_error *error) {
+                 enum k25_origin origin, void *record, struct k25_inputs *inputs, struct k25_error *error)
+{
     union value value;
     if (!parse_value(field, place, text, origin == K25_FROM_DEFAULT, &value, error)) {
         return false;
@@ -237,7 +250,8 @@ struct loader {
     struct k25_error *error;
 };
 
-static bool is_null(const struct k25_yaml_node *node) {
+static bool is_null(const struct k25_yaml_node *node)
+{
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
     if (node->kind != K25_YAML_SCALAR || node->quoted) {
         return false;
@@ -254,7 +268,8 @@ static bool load_map(const struct loader *loader, const struct k25_field *fields
                      const struct k25_yaml_node *node, bool top, void *record);
 
 static bool load_absent(const struct loader *loader, const struct k25_field *field, const struct place *place,
-                        void *record) {
+                        void *record)
+{
     char *member = (char *)record + field->offset;
     if (field->type == K25_NODE) {
         memset(member, 0, sizeof(const struct k25_yaml_node *));
@@ -267,7 +282,8 @@ static bool load_absent(const struct loader *loader, const struct k25_field *fie
 }
 
 static bool load_scalar(const struct loader *loader, const struct k25_field *field, const struct place *place,
-                        const struct k25_yaml_node *value, void *record) {
+                        const struct k25_yaml_node *value, void *record)
+{
     bool number = field->type == K25_BOOL || field->type == K25_INT || field->type == K25_REAL;
     if (value->kind != K25_YAML_SCALAR) {
         return fail_value(place, loader->error, "expected %s, found %s", expectation(field->type),
@@ -281,7 +297,8 @@ static bool load_scalar(const struct loader *loader, const struct k25_field *fie
 }
 
 /* All members of a table to zero; the table does not know the size of its struct, only its members. */
-static void clear(const struct k25_field *fields, void *record) {
+static void clear(const struct k25_field *fields, void *record)
+{
     static const char empty[] = "";
     for (; fields->key != NULL; fields++) {
         union value zero;
@@ -301,7 +318,8 @@ static void clear(const struct k25_field *fields, void *record) {
 
 /* `node` is the mapping the field stands in (or should), NULL when that is absent itself. */
 static bool load_field(const struct loader *loader, const struct k25_field *field, const char *prefix,
-                       const struct k25_yaml_node *node, void *record) {
+                       const struct k25_yaml_node *node, void *record)
+{
     const struct k25_yaml_node *value = k25_yaml_get(node, field->key);
     char path[PATH];
     if (!join(prefix, field->key, path, loader->error)) {
@@ -335,12 +353,14 @@ static bool load_field(const struct loader *loader, const struct k25_field *fiel
     return load_scalar(loader, field, &place, value, record);
 }
 
-static bool is_head(const struct k25_yaml_node *node, const char *key) {
+static bool is_head(const struct k25_yaml_node *node, const char *key)
+{
     return k25_yaml_get(node, "k25sim") != NULL && (strcmp(key, "k25sim") == 0 || strcmp(key, "version") == 0);
 }
 
 static bool load_map(const struct loader *loader, const struct k25_field *fields, const char *prefix,
-                     const struct k25_yaml_node *node, bool top, void *record) {
+                     const struct k25_yaml_node *node, bool top, void *record)
+{
     if (node != NULL && node->kind != K25_YAML_MAPPING) {
         return k25_fail_at(loader->error, loader->file, node->line, node->column,
                            "%s%sexpected a mapping, found %s", prefix, prefix[0] == '\0' ? "" : ": ",
@@ -364,14 +384,16 @@ static bool load_map(const struct loader *loader, const struct k25_field *fields
 }
 
 bool k25_schema_load(const struct k25_field *fields, const char *prefix, const struct k25_yaml_node *node,
-                     const char *file, void *record, struct k25_inputs *inputs, struct k25_error *error) {
+                     const char *file, void *record, struct k25_inputs *inputs, struct k25_error *error)
+{
     struct loader loader = {.file = file, .inputs = inputs, .error = error};
     return load_map(&loader, fields, prefix, node, true, record);
 }
 
 /* Goes down one table a step; `prefix` is the way so far. */
 static bool set(const struct k25_field *fields, const char *prefix, const char *path, const struct place *place,
-                void *record, struct k25_inputs *inputs, struct k25_error *error) {
+                void *record, struct k25_inputs *inputs, struct k25_error *error)
+{
     size_t length = strcspn(path, ".");
     const struct k25_field *field = find_field(fields, path, length);
     char key[PATH], here[PATH], text[sizeof error->message];
@@ -404,7 +426,8 @@ static bool set(const struct k25_field *fields, const char *prefix, const char *
 }
 
 bool k25_schema_set(const struct k25_field *fields, const char *prefix, const char *path, const char *value,
-                    void *record, struct k25_inputs *inputs, struct k25_error *error) {
+                    void *record, struct k25_inputs *inputs, struct k25_error *error)
+{
     char full[PATH];
     if (!join(prefix, path, full, error)) {
         return false;
@@ -414,7 +437,8 @@ bool k25_schema_set(const struct k25_field *fields, const char *prefix, const ch
 }
 
 void k25_schema_visit(const struct k25_field *fields, const char *prefix, k25_schema_visitor *visit,
-                      void *context) {
+                      void *context)
+{
     for (; fields->key != NULL; fields++) {
         char path[PATH];
         if (fields->type == K25_NODE || !join(prefix, fields->key, path, NULL)) {
@@ -428,7 +452,8 @@ void k25_schema_visit(const struct k25_field *fields, const char *prefix, k25_sc
     }
 }
 
-bool k25_schema_head(const struct k25_yaml *yaml, const char *kind, struct k25_error *error) {
+bool k25_schema_head(const struct k25_yaml *yaml, const char *kind, struct k25_error *error)
+{
     const char *file = k25_yaml_file(yaml);
     const struct k25_yaml_node *root = k25_yaml_root(yaml);
     if (root->kind != K25_YAML_MAPPING) {

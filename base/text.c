@@ -9,7 +9,8 @@
 
 enum { LONGEST_NAME = 64 }; /* a longer word is no slip of the finger */
 
-static char fold(char c) {
+static char fold(char c)
+{
     if (c >= 'A' && c <= 'Z') {
         return (char)(c - 'A' + 'a');
     }
@@ -22,7 +23,8 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
  *   d(i, j) = min( d(i-1, j) + 1, d(i, j-1) + 1, d(i-1, j-1) + [a_i != b_j],
  *                  d(i-2, j-2) + 1 when a_i a_{i-1} = b_{j-1} b_j ),  d(i, 0) = i, d(0, j) = j.
  * Only the last three rows are kept. */
-static size_t distance(const char *a, size_t n, const char *b, size_t m) {
+static size_t distance(const char *a, size_t n, const char *b, size_t m)
+{
     size_t rows[3][LONGEST_NAME + 1];
     for (size_t j = 0; j <= m; j++) {
         rows[0][j] = j;
@@ -42,7 +44,8 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m) {
     return rows[n % 3][m];
 }
 
-const char *k25_nearest(const char *word, const char *const *names) {
+const char *k25_nearest(const char *word, const char *const *names)
+{
     size_t length = strlen(word);
     if (length > LONGEST_NAME) {
         return NULL;
@@ -64,7 +67,8 @@ const char *k25_nearest(const char *word, const char *const *names) {
     return nearest;
 }
 
-const char *k25_did_you_mean(const char *word, const char *const *names, char *out, size_t size) {
+const char *k25_did_you_mean(const char *word, const char *const *names, char *out, size_t size)
+{
     const char *nearest = k25_nearest(word, names);
     if (nearest != NULL) {
         snprintf(out, size, ", did you mean '%s'?", nearest);
@@ -74,7 +78,8 @@ const char *k25_did_you_mean(const char *word, const char *const *names, char *o
     return out;
 }
 
-static const char *skip_digits(const char *text) {
+static const char *skip_digits(const char *text)
+{
     while (*text >= '0' && *text <= '9') {
         text++;
     }
@@ -82,7 +87,8 @@ static const char *skip_digits(const char *text) {
 }
 
 /* [+-] digits [. digits] [e [+-] digits] and nothing else; strtod alone would also take " 1", 0x10 and nan. */
-static bool looks_real(const char *text) {
+static bool looks_real(const char *text)
+{
     text += *text == '+' || *text == '-';
     const char *whole = text;
     text = skip_digits(text);
@@ -104,7 +110,8 @@ static bool looks_real(const char *text) {
     return digits > 0 && *text == '\0';
 }
 
-bool k25_parse_real(const char *text, double *value) {
+bool k25_parse_real(const char *text, double *value)
+{
     if (!looks_real(text)) {
         return false;
     }
@@ -121,7 +128,8 @@ bool k25_parse_real(const char *text, double *value) {
     return true;
 }
 
-bool k25_parse_int(const char *text, long long *value) {
+bool k25_parse_int(const char *text, long long *value)
+{
     const char *digits = text + (*text == '+' || *text == '-');
     if (*digits == '\0' || *skip_digits(digits) != '\0') {
         return false;
@@ -137,7 +145,8 @@ bool k25_parse_int(const char *text, long long *value) {
     return fits;
 }
 
-bool k25_parse_bool(const char *text, bool *value) {
+bool k25_parse_bool(const char *text, bool *value)
+{
     bool yes = strcmp(text, "true") == 0;
     if (!yes && strcmp(text, "false") != 0) {
         return false;
@@ -146,7 +155,8 @@ bool k25_parse_bool(const char *text, bool *value) {
     return true;
 }
 
-const char *k25_text_bytes(double bytes, char *out, size_t size) {
+const char *k25_text_bytes(double bytes, char *out, size_t size)
+{
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     const char *sign = bytes < 0 ? "-" : "";
     double value = fabs(bytes);
@@ -167,7 +177,8 @@ const char *k25_text_bytes(double bytes, char *out, size_t size) {
     return out;
 }
 
-const char *k25_text_count(double count, char *out, size_t size) {
+const char *k25_text_count(double count, char *out, size_t size)
+{
     char digits[400];
     int length = snprintf(digits, sizeof digits, "%.0f", fabs(count));
     if (size == 0) {
@@ -191,7 +202,8 @@ const char *k25_text_count(double count, char *out, size_t size) {
     return out;
 }
 
-const char *k25_text_real(double value, char *out, size_t size) {
+const char *k25_text_real(double value, char *out, size_t size)
+{
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = uselocale(c);
     char text[40];
@@ -209,7 +221,8 @@ const char *k25_text_real(double value, char *out, size_t size) {
     return out;
 }
 
-char *k25_copy(const char *text) {
+char *k25_copy(const char *text)
+{
     size_t size = strlen(text) + 1;
     char *copy = malloc(size);
     if (copy != NULL) {

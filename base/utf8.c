@@ -2,7 +2,8 @@
 
 #include <stdbool.h>
 
-size_t k25_utf8_length(const unsigned char *text, size_t size) {
+size_t k25_utf8_length(const unsigned char *text, size_t size)
+{
     unsigned char c = text[0];
     size_t length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
     if (length > size) {
@@ -18,7 +19,8 @@ size_t k25_utf8_length(const unsigned char *text, size_t size) {
     return bad ? 0 : length;
 }
 
-void k25_locate(const char *text, size_t offset, int *line, int *column) {
+void k25_locate(const char *text, size_t offset, int *line, int *column)
+{
     *line = *column = 1;
     for (size_t i = 0; i < offset; i++) {
         unsigned char c = (unsigned char)text[i];

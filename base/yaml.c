@@ -36,7 +36,8 @@ struct builder {
     struct k25_error *error;
 };
 
-static bool memory_fail(struct builder *builder) {
+static bool memory_fail(struct builder *builder)
+{
     return k25_fail(builder->error, K25_RESOURCE, "%s: out of memory", builder->yaml->file);
 }
 
@@ -44,7 +45,8 @@ static bool memory_fail(struct builder *builder) {
 #define AT(builder, mark) (builder)->error, (builder)->yaml->file, (int)(mark).line + 1, (int)(mark).column + 1
 
 /* libyaml would refuse these too, but with a byte offset for a position. */
-static bool check_text(struct builder *builder) {
+static bool check_text(struct builder *builder)
+{
     const unsigned char *text = (const unsigned char *)builder->text;
     int line, column;
     for (size_t i = 0; i < builder->size;) {
@@ -66,7 +68,8 @@ static bool check_text(struct builder *builder) {
 }
 
 /* The byte of the character number `index`. */
-static char character_at(const struct builder *builder, size_t index) {
+static char character_at(const struct builder *builder, size_t index)
+{
     size_t i = 0;
     for (; i < builder->size && index > 0; index--) {
         do {
@@ -76,7 +79,8 @@ static char character_at(const struct builder *builder, size_t index) {
     return i < builder->size ? builder->text[i] : '\0';
 }
 
-static bool parser_fail(struct builder *builder) {
+static bool parser_fail(struct builder *builder)
+{
     const yaml_parser_t *parser = &builder->parser;
     const char *problem = parser->problem == NULL ? "not YAML" : parser->problem;
     int line, column;
@@ -100,11 +104,13 @@ static bool parser_fail(struct builder *builder) {
                        (int)parser->context_mark.line + 1);
 }
 
-static bool next_event(struct builder *builder, yaml_event_t *event) {
+static bool next_event(struct builder *builder, yaml_event_t *event)
+{
     return yaml_parser_parse(&builder->parser, event) != 0 || parser_fail(builder);
 }
 
-static bool push(struct builder *builder, const struct k25_yaml_node *node) {
+static bool push(struct builder *builder, const struct k25_yaml_node *node)
+{
     if (builder->used == builder->room) {
         size_t room = builder->room == 0 ? 256 : builder->room * 2;
         const struct k25_yaml_node **stack = realloc(builder->stack, room * sizeof *stack);
@@ -118,7 +124,8 @@ static bool push(struct builder *builder, const struct k25_yaml_node *node) {
     return true;
 }
 
-static struct anchor *find_anchor(struct builder *builder, const char *name) {
+static struct anchor *find_anchor(struct builder *builder, const char *name)
+{
     for (size_t i = 0; i < builder->anchor_count; i++) {
         if (strcmp(builder->anchors[i].name, name) == 0) {
             return &builder->anchors[i];
@@ -128,7 +135,8 @@ static struct anchor *find_anchor(struct builder *builder, const char *name) {
 }
 
 /* A name given again stands for the new node from there on. NULL after an error. */
-static struct anchor *open_anchor(struct builder *builder, const char *name, yaml_mark_t mark) {
+static struct anchor *open_anchor(struct builder *builder, const char *name, yaml_mark_t mark)
+{
     struct anchor *anchor = find_anchor(builder, name);
     if (anchor == NULL) {
         if (builder->anchor_count == K25_YAML_ANCHORS) {
@@ -149,7 +157,8 @@ static struct anchor *open_anchor(struct builder *builder, const char *name, yam
 
 /* An alias is the node it names, counted as if it were written out: a few lines of aliases of aliases would
  * otherwise make a tree that no reader ever gets to the end of. */
-static const struct k25_yaml_node *take_alias(struct builder *builder, const yaml_event_t *event, int depth) {
+static const struct k25_yaml_node *take_alias(struct builder *builder, const yaml_event_t *event, int depth)
+{
     const char *name = (const char *)event->data.alias.anchor;
     const struct anchor *anchor = find_anchor(builder, name);
     if (anchor == NULL) {
@@ -175,14 +184,16 @@ static const struct k25_yaml_node *take_alias(struct builder *builder, const yam
     return anchor->node;
 }
 
-static bool tag_is(const char *tag, const char *name) {
+static bool tag_is(const char *tag, const char *name)
+{
     static const char core[] = "tag:yaml.org,2002:";
     return strncmp(tag, core, sizeof core - 1) == 0 && strcmp(tag + sizeof core - 1, name) == 0;
 }
 
 /* Only the tags that say what a value is anyway: any other asks for an object of some language. */
 static bool check_tag(struct builder *builder, const yaml_char_t *given, enum k25_yaml_kind kind,
-                      yaml_mark_t mark) {
+                      yaml_mark_t mark)
+{
     static const char *const allowed[][6] = {
         [K25_YAML_SCALAR] = {"str", "int", "float", "bool", "null"},
         [K25_YAML_SEQUENCE] = {"seq"},
@@ -200,7 +211,8 @@ static bool check_tag(struct builder *builder, const yaml_char_t *given, enum k2
     return k25_fail_at(AT(builder, mark), "the tag '%s' cannot stand before %s", tag, k25_yaml_kind_name(kind));
 }
 
-static bool build_scalar(struct builder *builder, const yaml_event_t *event, struct k25_yaml_node *node) {
+static bool build_scalar(struct builder *builder, const yaml_event_t *event, struct k25_yaml_node *node)
+{
     const char *text = (const char *)event->data.scalar.value;
     const char *tag = (const char *)event->data.scalar.tag;
     size_t length = event->data.scalar.length;
@@ -218,7 +230,8 @@ static bool build_scalar(struct builder *builder, const yaml_event_t *event, str
 static const struct k25_yaml_node *build(struct builder *builder, const yaml_event_t *event, int depth);
 
 /* Pushes every entry of an open collection until the event that ends it; a mapping's are key, value, key, ... */
-static bool push_entries(struct builder *builder, enum k25_yaml_kind kind, int depth) {
+static bool push_entries(struct builder *builder, enum k25_yaml_kind kind, int depth)
+{
     bool key = kind == K25_YAML_MAPPING;
     for (;;) {
         yaml_event_t event;
@@ -240,12 +253,14 @@ static bool push_entries(struct builder *builder, enum k25_yaml_kind kind, int d
     }
 }
 
-static int order_of_places(const struct k25_yaml_node *a, const struct k25_yaml_node *b) {
+static int order_of_places(const struct k25_yaml_node *a, const struct k25_yaml_node *b)
+{
     int order = (a->line > b->line) - (a->line < b->line);
     return order != 0 ? order : (a->column > b->column) - (a->column < b->column);
 }
 
-static int order_of_keys(const void *left, const void *right) {
+static int order_of_keys(const void *left, const void *right)
+{
     const struct k25_yaml_node *a = *(const struct k25_yaml_node *const *)left;
     const struct k25_yaml_node *b = *(const struct k25_yaml_node *const *)right;
     int order = strcmp(a->text, b->text);
@@ -253,7 +268,8 @@ static int order_of_keys(const void *left, const void *right) {
 }
 
 /* Sorted, because a file of a hundred thousand keys must not take a hundred thousand squared comparisons. */
-static bool check_keys(struct builder *builder, const struct k25_yaml_node *map) {
+static bool check_keys(struct builder *builder, const struct k25_yaml_node *map)
+{
     if (map->count < 2) {
         return true;
     }
@@ -277,7 +293,8 @@ static bool check_keys(struct builder *builder, const struct k25_yaml_node *map)
 }
 
 static bool build_collection(struct builder *builder, const yaml_event_t *event, struct k25_yaml_node *node,
-                             int depth) {
+                             int depth)
+{
     if (depth > K25_YAML_DEPTH) {
         return k25_fail_at(AT(builder, event->start_mark), "nested deeper than %d", K25_YAML_DEPTH);
     }
@@ -312,7 +329,8 @@ static bool build_collection(struct builder *builder, const yaml_event_t *event,
 
 /* Kind, tag and anchor of the event that starts a node. */
 static enum k25_yaml_kind describe(const yaml_event_t *event, const yaml_char_t **tag,
-                                   const yaml_char_t **anchor) {
+                                   const yaml_char_t **anchor)
+{
     if (event->type == YAML_SCALAR_EVENT) {
         *tag = event->data.scalar.tag;
         *anchor = event->data.scalar.anchor;
@@ -325,7 +343,8 @@ static enum k25_yaml_kind describe(const yaml_event_t *event, const yaml_char_t 
 }
 
 /* The node that starts with `event`, which stands inside `depth` collections. NULL after an error. */
-static const struct k25_yaml_node *build(struct builder *builder, const yaml_event_t *event, int depth) {
+static const struct k25_yaml_node *build(struct builder *builder, const yaml_event_t *event, int depth)
+{
     if (event->type == YAML_ALIAS_EVENT) {
         return take_alias(builder, event, depth);
     }
@@ -365,7 +384,8 @@ static const struct k25_yaml_node *build(struct builder *builder, const yaml_eve
 }
 
 /* Takes the next event, which must be of `type`; `otherwise` says what is wrong when it is not. */
-static bool expect(struct builder *builder, yaml_event_type_t type, const char *otherwise) {
+static bool expect(struct builder *builder, yaml_event_type_t type, const char *otherwise)
+{
     yaml_event_t event;
     if (!next_event(builder, &event)) {
         return false;
@@ -375,7 +395,8 @@ static bool expect(struct builder *builder, yaml_event_type_t type, const char *
     return good;
 }
 
-static bool build_root(struct builder *builder) {
+static bool build_root(struct builder *builder)
+{
     static const char empty[] = "the file is empty, expected a mapping";
     if (!expect(builder, YAML_STREAM_START_EVENT, "no start")) {
         return false;
@@ -405,7 +426,8 @@ static bool build_root(struct builder *builder) {
            expect(builder, YAML_STREAM_END_EVENT, "a second document starts here, expected one a file");
 }
 
-static bool parse(struct builder *builder) {
+static bool parse(struct builder *builder)
+{
     if (!check_text(builder)) {
         return false;
     }
@@ -420,7 +442,8 @@ static bool parse(struct builder *builder) {
     return good;
 }
 
-struct k25_yaml *k25_yaml_parse(const char *text, size_t size, const char *name, struct k25_error *error) {
+struct k25_yaml *k25_yaml_parse(const char *text, size_t size, const char *name, struct k25_error *error)
+{
     struct k25_yaml *yaml = calloc(1, sizeof *yaml);
     if (yaml == NULL || (yaml->file = k25_arena_copy(&yaml->arena, name, strlen(name))) == NULL) {
         free(yaml);
@@ -441,7 +464,8 @@ struct k25_yaml *k25_yaml_parse(const char *text, size_t size, const char *name,
     return yaml;
 }
 
-struct k25_yaml *k25_yaml_read(const char *path, struct k25_error *error) {
+struct k25_yaml *k25_yaml_read(const char *path, struct k25_error *error)
+{
     size_t size;
     char *text = k25_file_read(path, K25_YAML_BYTES, &size, error);
     if (text == NULL) {
@@ -452,7 +476,8 @@ struct k25_yaml *k25_yaml_read(const char *path, struct k25_error *error) {
     return yaml;
 }
 
-void k25_yaml_free(struct k25_yaml *yaml) {
+void k25_yaml_free(struct k25_yaml *yaml)
+{
     if (yaml != NULL) {
         k25_arena_free(&yaml->arena);
         free(yaml);
@@ -462,27 +487,3 @@ void k25_yaml_free(struct k25_yaml *yaml) {
 const struct k25_yaml_node *k25_yaml_root(const struct k25_yaml *yaml) { return yaml->root; }
 
 const char *k25_yaml_file(const struct k25_yaml *yaml) { return yaml->file; }
-
-const struct k25_yaml_node *k25_yaml_get(const struct k25_yaml_node *node, const char *key) {
-    if (node == NULL || node->kind != K25_YAML_MAPPING) {
-        return NULL;
-    }
-    for (size_t i = 0; i < node->count; i++) {
-        if (strcmp(node->keys[i]->text, key) == 0) {
-            return node->values[i];
-        }
-    }
-    return NULL;
-}
-
-const char *k25_yaml_kind_name(enum k25_yaml_kind kind) {
-    switch (kind) {
-    case K25_YAML_SCALAR:
-        return "a value";
-    case K25_YAML_SEQUENCE:
-        return "a list";
-    case K25_YAML_MAPPING:
-        return "a mapping";
-    }
-    return "nothing";
-}

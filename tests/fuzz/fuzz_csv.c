@@ -5,7 +5,8 @@
 
 #include "base/csv.h"
 
-static void require(bool condition) {
+static void require(bool condition)
+{
     if (!condition) {
         abort();
     }
@@ -13,7 +14,8 @@ static void require(bool condition) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
     struct k25_error error = {0};
     struct k25_csv *csv = k25_csv_parse((const char *)data, size, "fuzz.csv", &error);
     if (csv == NULL) {

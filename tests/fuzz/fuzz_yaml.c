@@ -7,13 +7,15 @@
 
 static size_t values;
 
-static void require(bool condition) {
+static void require(bool condition)
+{
     if (!condition) {
         abort();
     }
 }
 
-static void walk(const struct k25_yaml_node *node, int depth) {
+static void walk(const struct k25_yaml_node *node, int depth)
+{
     require(node != NULL && ++values <= K25_YAML_NODES && depth <= K25_YAML_DEPTH + 1);
     require(node->line >= 1 && node->column >= 1);
     require((node->kind == K25_YAML_SCALAR) == (node->text != NULL));
@@ -31,7 +33,8 @@ static void walk(const struct k25_yaml_node *node, int depth) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
     struct k25_error error = {0};
     struct k25_yaml *yaml = k25_yaml_parse((const char *)data, size, "fuzz.yaml", &error);
     if (yaml == NULL) {

@@ -22,7 +22,8 @@
     } while (0)
 
 /* xorshift64: the same sequence everywhere. */
-static inline uint64_t chance(uint64_t *state) {
+static inline uint64_t chance(uint64_t *state)
+{
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;
@@ -30,14 +31,16 @@ static inline uint64_t chance(uint64_t *state) {
 }
 
 /* Makes a fresh folder in /tmp the working directory, so that messages hold short names. */
-static inline int enter_folder(void **state) {
+static inline int enter_folder(void **state)
+{
     (void)state;
     char name[] = "/tmp/k25_base_XXXXXX";
     return mkdtemp(name) == NULL || chdir(name) != 0;
 }
 
 /* And takes it away again. */
-static inline int leave_folder(void **state) {
+static inline int leave_folder(void **state)
+{
     (void)state;
     char folder[64], command[96];
     if (getcwd(folder, sizeof folder) == NULL || strncmp(folder, "/tmp/k25_base_", 14) != 0 || chdir("/") != 0) {
@@ -47,7 +50,8 @@ static inline int leave_folder(void **state) {
     return system(command);
 }
 
-static inline void put_file(const char *path, const void *bytes, size_t size) {
+static inline void put_file(const char *path, const void *bytes, size_t size)
+{
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, size, file), size);

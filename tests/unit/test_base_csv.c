@@ -2,7 +2,8 @@
 #include "base/csv.h"
 #include "base_check.h"
 
-static struct k25_csv *table(const char *text) {
+static struct k25_csv *table(const char *text)
+{
     struct k25_error error = {0};
     struct k25_csv *csv = k25_csv_parse(text, strlen(text), "t.csv", &error);
     assert_string_equal(error.message, "");
@@ -10,13 +11,15 @@ static struct k25_csv *table(const char *text) {
     return csv;
 }
 
-static void refuse(const char *text, size_t size, const char *message) {
+static void refuse(const char *text, size_t size, const char *message)
+{
     struct k25_error error = {0};
     assert_null(k25_csv_parse(text, size, "t.csv", &error));
     assert_error(error, K25_BAD_INPUT, message);
 }
 
-static void rows_and_columns(void **state) {
+static void rows_and_columns(void **state)
+{
     (void)state;
     struct k25_csv *csv = table("name,tokens\nh100,12\n\nb200,\n");
     assert_int_equal(csv->columns, 2);
@@ -33,7 +36,8 @@ static void rows_and_columns(void **state) {
     k25_csv_free(NULL);
 }
 
-static void quotes(void **state) {
+static void quotes(void **state)
+{
     (void)state;
     struct k25_csv *csv = table("\xef\xbb\xbf\"a\",b\r\n\"x, \"\"y\"\"\",\"two\r\nlines\"\r\n\"\",5\" disk\r");
     assert_string_equal(csv->names[0], "a");
@@ -45,7 +49,8 @@ static void quotes(void **state) {
     k25_csv_free(csv);
 }
 
-static void edges(void **state) {
+static void edges(void **state)
+{
     (void)state;
     struct k25_csv *csv = table("a");
     assert_int_equal(csv->columns, 1);
@@ -62,7 +67,8 @@ static void edges(void **state) {
     k25_csv_free(csv);
 }
 
-static void errors_have_places(void **state) {
+static void errors_have_places(void **state)
+{
     (void)state;
 #define REFUSE(text, message) refuse(text, sizeof text - 1, message)
     REFUSE("", "t.csv:1:1: the file is empty, expected a line of column names");
@@ -78,7 +84,8 @@ static void errors_have_places(void **state) {
     REFUSE("a,b\n\"1\n2\",3\n4\n", "t.csv:4:1: a row of 1 cell, expected 2 as in the header");
 }
 
-static void reads_files(void **state) {
+static void reads_files(void **state)
+{
     (void)state;
     struct k25_error error = {0};
     put_file("t.csv", "a,b\n1,2\n", 8);
@@ -96,7 +103,8 @@ static void reads_files(void **state) {
 }
 
 /* Random tables of difficult letters, written with every cell quoted or, where that is allowed, plain. */
-static void round_trip(void **state) {
+static void round_trip(void **state)
+{
     (void)state;
     static const char letters[] = "ab,\"\n\r ";
     uint64_t seed = 25;
@@ -131,7 +139,8 @@ static void round_trip(void **state) {
     }
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_and_columns),   cmocka_unit_test(quotes),      cmocka_unit_test(edges),
         cmocka_unit_test(errors_have_places), cmocka_unit_test(reads_files), cmocka_unit_test(round_trip),

@@ -1,7 +1,8 @@
 /* Messages: position, truncation, hostile bytes. */
 #include "base_check.h"
 
-static void fail_fills_and_returns_false(void **state) {
+static void fail_fills_and_returns_false(void **state)
+{
     (void)state;
     struct k25_error error = {0};
     assert_false(k25_fail(&error, K25_RESOURCE, "no %s, %d times", "memory", 3));
@@ -10,7 +11,8 @@ static void fail_fills_and_returns_false(void **state) {
     assert_false(k25_fail_at(NULL, "f", 1, 1, "nobody listens"));
 }
 
-static void fail_at_says_where(void **state) {
+static void fail_at_says_where(void **state)
+{
     (void)state;
     struct k25_error error;
     assert_false(k25_fail_at(&error, "plan.yaml", 9, 3, "unknown key '%s'", "tpp"));
@@ -25,7 +27,8 @@ static void fail_at_says_where(void **state) {
     assert_string_equal(error.message, "x");
 }
 
-static void own_message_as_argument(void **state) {
+static void own_message_as_argument(void **state)
+{
     (void)state;
     struct k25_error error;
     k25_fail(&error, K25_BAD_INPUT, "inner");
@@ -33,7 +36,8 @@ static void own_message_as_argument(void **state) {
     assert_string_equal(error.message, "outer: inner");
 }
 
-static void too_long_is_cut_at_a_character(void **state) {
+static void too_long_is_cut_at_a_character(void **state)
+{
     (void)state;
     char text[3000];
     struct k25_error error;
@@ -54,14 +58,16 @@ static void too_long_is_cut_at_a_character(void **state) {
     assert_string_equal(error.message + sizeof error.message - 4, "...");
 }
 
-static void control_characters_do_not_reach_the_terminal(void **state) {
+static void control_characters_do_not_reach_the_terminal(void **state)
+{
     (void)state;
     struct k25_error error;
     k25_fail(&error, K25_BAD_INPUT, "a\x1b[31m\r\tb\x7f\nsecond line");
     assert_string_equal(error.message, "a?[31m??b?\nsecond line");
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fail_fills_and_returns_false),
         cmocka_unit_test(fail_at_says_where),

@@ -18,7 +18,8 @@ static enum call failing; /* which call */
 static int countdown;     /* how many of them still succeed */
 static bool happened;
 
-static bool strikes(enum call call) {
+static bool strikes(enum call call)
+{
     if (failing != call || countdown-- != 0) {
         return false;
     }
@@ -37,11 +38,13 @@ REAL(void *, calloc, size_t count, size_t size) { return strikes(MEMORY) ? NULL 
 REAL(void *, realloc, void *old, size_t size) { return strikes(MEMORY) ? NULL : __real_realloc(old, size); }
 REAL(ssize_t, read, int fd, void *bytes, size_t size) { return strikes(READ) ? -1 : __real_read(fd, bytes, size); }
 /* Writes at most three bytes at a time, as a system may. */
-REAL(ssize_t, write, int fd, const void *bytes, size_t size) {
+REAL(ssize_t, write, int fd, const void *bytes, size_t size)
+{
     return strikes(WRITE) ? -1 : __real_write(fd, bytes, failing == WRITE && size > 3 ? 3 : size);
 }
 REAL(int, fsync, int fd) { return strikes(SYNC) ? -1 : __real_fsync(fd); }
-REAL(int, close, int fd) {
+REAL(int, close, int fd)
+{
     bool strike = strikes(CLOSE);
     int result = __real_close(fd); /* the descriptor is gone even when close fails */
     errno = strike ? EIO : errno;
@@ -49,7 +52,8 @@ REAL(int, close, int fd) {
 }
 REAL(int, rename, const char *from, const char *to) { return strikes(RENAME) ? -1 : __real_rename(from, to); }
 
-static void need_wraps(void) {
+static void need_wraps(void)
+{
     if (__real_malloc == NULL || __real_rename == NULL) {
         print_message("SKIPPED: linked without -Wl,--wrap=malloc and the like, see the head of this file\n");
         skip();
@@ -57,7 +61,8 @@ static void need_wraps(void) {
 }
 
 /* Runs `work` with the first, second, ... call failing until none is left to fail. Returns how many there were. */
-static int fail_each(enum call call, bool (*work)(struct k25_error *), const char *message_end) {
+static int fail_each(enum call call, bool (*work)(struct k25_error *), const char *message_end)
+{
     for (int n = 0;; n++) {
         struct k25_error error = {0};
         happened = false;
@@ -76,21 +81,24 @@ static int fail_each(enum call call, bool (*work)(struct k25_error *), const cha
     }
 }
 
-static bool read_yaml(struct k25_error *error) {
+static bool read_yaml(struct k25_error *error)
+{
     struct k25_yaml *yaml = k25_yaml_read("in.yaml", error);
     bool good = yaml != NULL;
     k25_yaml_free(yaml);
     return good;
 }
 
-static bool read_csv(struct k25_error *error) {
+static bool read_csv(struct k25_error *error)
+{
     struct k25_csv *csv = k25_csv_read("in.csv", error);
     bool good = csv != NULL;
     k25_csv_free(csv);
     return good;
 }
 
-static bool set_members(struct k25_error *error) {
+static bool set_members(struct k25_error *error)
+{
     static const struct k25_field fields[] = {{.key = "a", .type = K25_INT, .fallback = "3"}, {0}};
     struct k25_inputs inputs = {0};
     int record = 7;
@@ -109,7 +117,8 @@ static bool write_file(struct k25_error *error) { return k25_file_write("out", "
 
 static bool write_device(struct k25_error *error) { return k25_file_write("/dev/null", "new text", 8, error); }
 
-static void memory_runs_out(void **state) {
+static void memory_runs_out(void **state)
+{
     (void)state;
     need_wraps();
     char text[4096];
@@ -127,7 +136,8 @@ static void memory_runs_out(void **state) {
     assert_true(fail_each(MEMORY, set_members, "out of memory") > 8);
 }
 
-static void reading_fails(void **state) {
+static void reading_fails(void **state)
+{
     (void)state;
     need_wraps();
     put_file("in.yaml", "a: 1\n", 5);
@@ -136,7 +146,8 @@ static void reading_fails(void **state) {
     assert_int_equal(fail_each(READ, read_csv, "in.csv: cannot read: Input/output error"), 2);
 }
 
-static void leaves_the_old(enum call call, int times) {
+static void leaves_the_old(enum call call, int times)
+{
     put_file("out", "old", 3);
     for (int n = 0; n < times; n++) {
         struct k25_error error = {0};
@@ -158,7 +169,8 @@ static void leaves_the_old(enum call call, int times) {
     }
 }
 
-static void writing_fails(void **state) {
+static void writing_fails(void **state)
+{
     (void)state;
     need_wraps();
     leaves_the_old(WRITE, 3); /* eight bytes, three at a time */
@@ -175,7 +187,8 @@ static void writing_fails(void **state) {
     failing = NONE;
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(reading_fails),

@@ -11,7 +11,8 @@
 enum { ROOM = 1 << 20 };
 
 /* The file as it must come back. */
-static void expect_read(const char *path, const void *bytes, size_t size) {
+static void expect_read(const char *path, const void *bytes, size_t size)
+{
     struct k25_error error = {0};
     size_t got = 0;
     char *text = k25_file_read(path, ROOM, &got, &error);
@@ -23,7 +24,8 @@ static void expect_read(const char *path, const void *bytes, size_t size) {
     free(text);
 }
 
-static void refuse_read(const char *path, size_t limit, enum k25_status status, const char *message) {
+static void refuse_read(const char *path, size_t limit, enum k25_status status, const char *message)
+{
     struct k25_error error = {0};
     size_t size;
     assert_null(k25_file_read(path, limit, &size, &error));
@@ -31,7 +33,8 @@ static void refuse_read(const char *path, size_t limit, enum k25_status status, 
 }
 
 /* How many names the working folder holds: nothing temporary may be left. */
-static int names_here(void) {
+static int names_here(void)
+{
     DIR *folder = opendir(".");
     int count = -2;
     while (readdir(folder) != NULL) {
@@ -42,7 +45,8 @@ static int names_here(void) {
 }
 
 /* One gzip member at `out`. */
-static size_t member(const unsigned char *bytes, size_t size, unsigned char *out, size_t room) {
+static size_t member(const unsigned char *bytes, size_t size, unsigned char *out, size_t room)
+{
     static struct isal_zstream stream; /* 64 kB and more */
     isal_deflate_stateless_init(&stream);
     stream.gzip_flag = IGZIP_GZIP;
@@ -56,7 +60,8 @@ static size_t member(const unsigned char *bytes, size_t size, unsigned char *out
     return stream.total_out;
 }
 
-static void reads_plain(void **state) {
+static void reads_plain(void **state)
+{
     (void)state;
     static char big[300000];
     uint64_t seed = 25;
@@ -71,7 +76,8 @@ static void reads_plain(void **state) {
     }
 }
 
-static void reads_standard_input(void **state) {
+static void reads_standard_input(void **state)
+{
     (void)state;
     int before = dup(STDIN_FILENO), ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -85,7 +91,8 @@ static void reads_standard_input(void **state) {
     close(before);
 }
 
-static void limit_is_exact(void **state) {
+static void limit_is_exact(void **state)
+{
     (void)state;
     char text[2000];
     memset(text, 'a', sizeof text);
@@ -111,7 +118,8 @@ static void limit_is_exact(void **state) {
     free(bytes);
 }
 
-static void what_cannot_be_read(void **state) {
+static void what_cannot_be_read(void **state)
+{
     (void)state;
     refuse_read("x.yaml", 10, K25_BAD_INPUT, "x.yaml: no such file");
     refuse_read("", 10, K25_BAD_INPUT, "'': no such file");
@@ -125,7 +133,8 @@ static void what_cannot_be_read(void **state) {
 }
 
 /* Any number of members of any size: their borders fall everywhere in the chunks that are read. */
-static void reads_members(void **state) {
+static void reads_members(void **state)
+{
     (void)state;
     uint64_t seed = 25;
     static unsigned char text[400000], packed[800000];
@@ -150,7 +159,8 @@ static void reads_members(void **state) {
     }
 }
 
-static void damaged_gzip(void **state) {
+static void damaged_gzip(void **state)
+{
     (void)state;
     static unsigned char packed[100], bad[200];
     size_t size = member((const unsigned char *)"hello hello hello", 17, packed, sizeof packed);
@@ -185,7 +195,8 @@ static void damaged_gzip(void **state) {
     refuse_read("t.gz", 1000, K25_BAD_INPUT, "t.gz: the gzip file has other data behind its last member");
 }
 
-static void writes_and_replaces(void **state) {
+static void writes_and_replaces(void **state)
+{
     (void)state;
     struct k25_error error = {0};
     int before = names_here();
@@ -211,7 +222,8 @@ static void writes_and_replaces(void **state) {
     assert_int_equal(names_here(), before + 3);
 }
 
-static void writing_follows_links(void **state) {
+static void writing_follows_links(void **state)
+{
     (void)state;
     struct stat about;
     mkdir("links", 0777);
@@ -227,7 +239,8 @@ static void writing_follows_links(void **state) {
     assert_true(S_ISLNK(about.st_mode));
 }
 
-static void writes_to_what_is_no_file(void **state) {
+static void writes_to_what_is_no_file(void **state)
+{
     (void)state;
     struct k25_error error = {0};
     int ends[2];
@@ -254,7 +267,8 @@ static void writes_to_what_is_no_file(void **state) {
     close(fd);
 }
 
-static void what_cannot_be_written(void **state) {
+static void what_cannot_be_written(void **state)
+{
     (void)state;
     struct k25_error error = {0};
     mkdir("folder", 0777);
@@ -273,7 +287,8 @@ static void what_cannot_be_written(void **state) {
     assert_error(error, K25_RESOURCE, "plain/x: cannot write: Not a directory");
 }
 
-static void paths_beside(void **state) {
+static void paths_beside(void **state)
+{
     (void)state;
     char out[16];
     assert_true(k25_path_beside("a/b/plan.yaml", "x.yaml", out, sizeof out));
@@ -288,7 +303,8 @@ static void paths_beside(void **state) {
     assert_false(k25_path_beside("a/b", "123456789abcde", out, sizeof out));
 }
 
-static void existence(void **state) {
+static void existence(void **state)
+{
     (void)state;
     put_file("here", "", 0);
     mkdir("folder", 0777);
@@ -297,7 +313,8 @@ static void existence(void **state) {
     assert_false(k25_file_exists("folder"));
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_plain),
         cmocka_unit_test(reads_standard_input),

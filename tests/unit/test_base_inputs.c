@@ -3,7 +3,8 @@
 #include "base_check.h"
 
 static void record(struct k25_inputs *inputs, const char *path, const char *value, enum k25_origin origin,
-                   const char *file, int line, int column) {
+                   const char *file, int line, int column)
+{
     char p[32], v[32], f[32];
     snprintf(p, sizeof p, "%s", path);
     snprintf(v, sizeof v, "%s", value);
@@ -15,7 +16,8 @@ static void record(struct k25_inputs *inputs, const char *path, const char *valu
     memset(f, 'x', sizeof f);
 }
 
-static void recorded_again_replaces_in_place(void **state) {
+static void recorded_again_replaces_in_place(void **state)
+{
     (void)state;
     struct k25_inputs inputs = {0};
     record(&inputs, "plan.tp", "8", K25_FROM_FILE, "a.yaml", 9, 7);
@@ -33,7 +35,8 @@ static void recorded_again_replaces_in_place(void **state) {
     k25_inputs_free(&inputs);
 }
 
-static void many(void **state) {
+static void many(void **state)
+{
     (void)state;
     struct k25_inputs inputs = {0};
     char path[32];
@@ -46,7 +49,8 @@ static void many(void **state) {
     k25_inputs_free(&inputs);
 }
 
-static void errors_point_at_the_origin(void **state) {
+static void errors_point_at_the_origin(void **state)
+{
     (void)state;
     struct k25_inputs inputs = {0};
     struct k25_error error;
@@ -76,7 +80,8 @@ static void errors_point_at_the_origin(void **state) {
     k25_inputs_free(&inputs);
 }
 
-static void origins_have_names(void **state) {
+static void origins_have_names(void **state)
+{
     (void)state;
     assert_string_equal(k25_origin_name(K25_FROM_FILE), "file");
     assert_string_equal(k25_origin_name(K25_FROM_OVERRIDE), "override");
@@ -85,7 +90,8 @@ static void origins_have_names(void **state) {
     assert_string_equal(k25_origin_name(K25_FROM_CALIBRATION), "calibration");
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_again_replaces_in_place),
         cmocka_unit_test(many),

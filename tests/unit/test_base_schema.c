@@ -80,7 +80,8 @@ static const struct k25_field plan_fields[] = {
     {0},
 };
 
-static bool load(const char *text, struct plan *plan, struct k25_inputs *inputs, struct k25_error *error) {
+static bool load(const char *text, struct plan *plan, struct k25_inputs *inputs, struct k25_error *error)
+{
     struct k25_yaml *yaml = k25_yaml_parse(text, strlen(text), "plan.yaml", error);
     if (yaml == NULL) {
         return false;
@@ -91,14 +92,16 @@ static bool load(const char *text, struct plan *plan, struct k25_inputs *inputs,
     return good;
 }
 
-static void refuse(const char *text, const char *message) {
+static void refuse(const char *text, const char *message)
+{
     struct k25_error error = {0};
     struct plan plan;
     assert_false(load(text, &plan, NULL, &error));
     assert_error(error, K25_BAD_INPUT, message);
 }
 
-static void loads_everything(void **state) {
+static void loads_everything(void **state)
+{
     (void)state;
     struct k25_error error = {0};
     struct k25_inputs inputs = {0};
@@ -131,7 +134,8 @@ static void loads_everything(void **state) {
     k25_inputs_free(&inputs);
 }
 
-static void absent_and_null_take_defaults(void **state) {
+static void absent_and_null_take_defaults(void **state)
+{
     (void)state;
     static const char *const texts[] = {
         "tp: 1\n",
@@ -162,7 +166,8 @@ static void absent_and_null_take_defaults(void **state) {
     assert_error(error, K25_BAD_INPUT, "plan.yaml: missing key 'tp' in plan");
 }
 
-static void mistakes_in_keys(void **state) {
+static void mistakes_in_keys(void **state)
+{
     (void)state;
     refuse("\n\n\n\n\n\n\nseed: 1\ntpp: 8\n", "plan.yaml:9:1: unknown key 'tpp' in plan, did you mean 'tp'?");
     refuse("\n\nseed: 1\n", "plan.yaml:3:1: missing key 'tp' in plan");
@@ -192,7 +197,8 @@ static void mistakes_in_keys(void **state) {
     assert_error(error, K25_BAD_INPUT, "--set m.zzzz=1: unknown key 'zzzz' in m");
 }
 
-static void mistakes_in_values(void **state) {
+static void mistakes_in_values(void **state)
+{
     (void)state;
     refuse("\n\n\n\n\n\n\n\n  tp: eight\n", "plan.yaml:9:7: plan.tp: 'eight' is not a whole number");
     refuse("tp: 0\n", "plan.yaml:1:5: plan.tp: 0 is out of range, expected 1 to 1024");
@@ -225,7 +231,8 @@ static void mistakes_in_values(void **state) {
     refuse("[1]\n", "plan.yaml:1:1: plan: expected a mapping, found a list");
 }
 
-static void refuse_set(const char *path, const char *value, const char *message) {
+static void refuse_set(const char *path, const char *value, const char *message)
+{
     struct k25_error error = {0};
     struct k25_inputs inputs = {0};
     struct plan plan, before;
@@ -238,7 +245,8 @@ static void refuse_set(const char *path, const char *value, const char *message)
     k25_inputs_free(&inputs);
 }
 
-static void set_refuses(void **state) {
+static void set_refuses(void **state)
+{
     (void)state;
     refuse_set("tpp", "4", "--set plan.tpp=4: unknown key 'tpp' in plan, did you mean 'tp'?");
     refuse_set("tp", "eight", "--set plan.tp=eight: 'eight' is not a whole number");
@@ -271,7 +279,8 @@ static void set_refuses(void **state) {
     assert_int_equal(strncmp(error.message, "the path 'plan.aaaa", 19), 0);
 }
 
-static void set_sets_and_records(void **state) {
+static void set_sets_and_records(void **state)
+{
     (void)state;
     struct k25_inputs inputs = {0};
     struct k25_error error = {0};
@@ -293,7 +302,8 @@ static void set_sets_and_records(void **state) {
 }
 
 /* Whatever is set is what a file that says the same loads to, and nothing else changes. */
-static void set_and_load_agree(void **state) {
+static void set_and_load_agree(void **state)
+{
     (void)state;
     uint64_t seed = 25;
     for (int round = 0; round < 3000; round++) {
@@ -321,12 +331,14 @@ static void set_and_load_agree(void **state) {
     }
 }
 
-static void gather(void *context, const char *path, const struct k25_field *field) {
+static void gather(void *context, const char *path, const struct k25_field *field)
+{
     strcat(context, path);
     strcat(context, field->fallback == NULL ? "! " : " ");
 }
 
-static void visits_every_scalar(void **state) {
+static void visits_every_scalar(void **state)
+{
     (void)state;
     char seen[500] = "";
     k25_schema_visit(plan_fields, "plan", gather, seen);
@@ -338,7 +350,8 @@ static void visits_every_scalar(void **state) {
     assert_string_equal(seen, "backend floor ");
 }
 
-static void head(const char *text, const char *message) {
+static void head(const char *text, const char *message)
+{
     struct k25_error error = {0};
     struct k25_yaml *yaml = k25_yaml_parse(text, strlen(text), "x.yaml", &error);
     assert_non_null(yaml);
@@ -347,7 +360,8 @@ static void head(const char *text, const char *message) {
     k25_yaml_free(yaml);
 }
 
-static void heads(void **state) {
+static void heads(void **state)
+{
     (void)state;
     head("k25sim: scenario\nversion: 1\nx: 1\n", "");
     head("- 1\n", "x.yaml:1:1: expected a mapping that starts with 'k25sim: scenario', found a list");
@@ -363,7 +377,8 @@ static void heads(void **state) {
     assert_int_equal(plan.tp, 4);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_everything),
         cmocka_unit_test(absent_and_null_take_defaults),

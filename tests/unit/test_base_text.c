@@ -5,12 +5,14 @@
 #include "base/text.h"
 #include "base_check.h"
 
-static const char *near(const char *word, const char *a, const char *b) {
+static const char *near(const char *word, const char *a, const char *b)
+{
     const char *names[] = {a, b, NULL};
     return k25_nearest(word, names);
 }
 
-static void nearest_by_each_edit(void **state) {
+static void nearest_by_each_edit(void **state)
+{
     (void)state;
     assert_string_equal(near("tpp", "pp", "tp"), "pp"); /* both one edit: the first */
     assert_string_equal(near("tpp", "tp", "pp"), "tp");
@@ -21,7 +23,8 @@ static void nearest_by_each_edit(void **state) {
     assert_string_equal(near("", "", "x"), "");
 }
 
-static void nearest_refuses_what_was_not_meant(void **state) {
+static void nearest_refuses_what_was_not_meant(void **state)
+{
     (void)state;
     assert_null(near("xyz", "tp", "batch"));
     assert_null(near("ab", "tp", "cd")); /* two edits, but nothing in common */
@@ -36,7 +39,8 @@ static void nearest_refuses_what_was_not_meant(void **state) {
     assert_null(near("tp", longer, longer));
 }
 
-static void nearest_is_symmetric_and_finds_edited_names(void **state) {
+static void nearest_is_symmetric_and_finds_edited_names(void **state)
+{
     (void)state;
     uint64_t seed = 25;
     for (int round = 0; round < 20000; round++) {
@@ -69,7 +73,8 @@ static void nearest_is_symmetric_and_finds_edited_names(void **state) {
     }
 }
 
-static void did_you_mean(void **state) {
+static void did_you_mean(void **state)
+{
     (void)state;
     const char *names[] = {"tp", "pp", NULL};
     char out[64];
@@ -79,7 +84,8 @@ static void did_you_mean(void **state) {
     assert_string_equal(k25_did_you_mean("tpp", names, tiny, sizeof tiny), ", di");
 }
 
-static void reals(void **state) {
+static void reals(void **state)
+{
     (void)state;
     static const struct {
         const char *text;
@@ -100,7 +106,8 @@ static void reals(void **state) {
     }
 }
 
-static void integers(void **state) {
+static void integers(void **state)
+{
     (void)state;
     long long value;
     assert_true(k25_parse_int("4", &value) && value == 4);
@@ -118,7 +125,8 @@ static void integers(void **state) {
     }
 }
 
-static void truths(void **state) {
+static void truths(void **state)
+{
     (void)state;
     bool value = false;
     assert_true(k25_parse_bool("true", &value) && value);
@@ -129,7 +137,8 @@ static void truths(void **state) {
     }
 }
 
-static void bytes_for_people(void **state) {
+static void bytes_for_people(void **state)
+{
     (void)state;
     static const struct {
         double value;
@@ -145,7 +154,8 @@ static void bytes_for_people(void **state) {
     k25_text_bytes(INFINITY, out, sizeof out);
 }
 
-static void counts_for_people(void **state) {
+static void counts_for_people(void **state)
+{
     (void)state;
     static const struct {
         double value;
@@ -168,7 +178,8 @@ static void counts_for_people(void **state) {
     assert_int_equal(strlen(k25_text_count(1e308, all, sizeof all)), 309 + 102);
 }
 
-static void reals_out_and_in(void **state) {
+static void reals_out_and_in(void **state)
+{
     (void)state;
     char out[40];
     assert_string_equal(k25_text_real(0.1, out, sizeof out), "0.1");
@@ -188,7 +199,8 @@ static void reals_out_and_in(void **state) {
 }
 
 /* Debian's containers have no such locale: set LOCPATH to a folder made with `localedef -i de_DE -f UTF-8`. */
-static void a_decimal_comma_does_not_matter(void **state) {
+static void a_decimal_comma_does_not_matter(void **state)
+{
     (void)state;
     if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL && setlocale(LC_ALL, "fr_FR.UTF-8") == NULL) {
         print_message("SKIPPED: no locale with a decimal comma is installed (de_DE.UTF-8, fr_FR.UTF-8)\n");
@@ -204,14 +216,16 @@ static void a_decimal_comma_does_not_matter(void **state) {
     setlocale(LC_ALL, "C");
 }
 
-static void copies(void **state) {
+static void copies(void **state)
+{
     (void)state;
     char *copy = k25_copy("text");
     assert_string_equal(copy, "text");
     free(copy);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearest_by_each_edit),
         cmocka_unit_test(nearest_refuses_what_was_not_meant),

@@ -5,7 +5,8 @@
 #include "base/yaml.h"
 #include "base_check.h"
 
-static struct k25_yaml *tree(const char *text) {
+static struct k25_yaml *tree(const char *text)
+{
     struct k25_error error = {0};
     struct k25_yaml *yaml = k25_yaml_parse(text, strlen(text), "x.yaml", &error);
     assert_string_equal(error.message, "");
@@ -13,7 +14,8 @@ static struct k25_yaml *tree(const char *text) {
     return yaml;
 }
 
-static void refuse_bytes(const char *text, size_t size, const char *message) {
+static void refuse_bytes(const char *text, size_t size, const char *message)
+{
     struct k25_error error = {0};
     assert_null(k25_yaml_parse(text, size, "x.yaml", &error));
     assert_error(error, K25_BAD_INPUT, message);
@@ -21,7 +23,8 @@ static void refuse_bytes(const char *text, size_t size, const char *message) {
 
 #define REFUSE(text, message) refuse_bytes(text, sizeof(text) - 1, message)
 
-static void a_tree_with_places(void **state) {
+static void a_tree_with_places(void **state)
+{
     (void)state;
     struct k25_yaml *yaml = tree("a: 1\nb:\n  - x\n  - 'y'\nc: {d: \"e\"}\nf: |\n  t\ng:\n");
     const struct k25_yaml_node *root = k25_yaml_root(yaml);
@@ -51,7 +54,8 @@ static void a_tree_with_places(void **state) {
     k25_yaml_free(NULL);
 }
 
-static void a_byte_order_mark_has_no_column(void **state) {
+static void a_byte_order_mark_has_no_column(void **state)
+{
     (void)state;
     struct k25_yaml *yaml = tree("\xef\xbb\xbf"
                                  "a: 1\n");
@@ -60,7 +64,8 @@ static void a_byte_order_mark_has_no_column(void **state) {
     k25_yaml_free(yaml);
 }
 
-static void json_is_yaml(void **state) {
+static void json_is_yaml(void **state)
+{
     (void)state;
     struct k25_yaml *yaml = tree("{\n\t\"a\":1,\n\t\"b\" : [1.5e3,\ttrue, null],\r\n"
                                  "\t\"c\\/d\": \"\\u00e4\\u20ac\\n\\\"\",\n\t\"e\": {}, \"f\": []\n}\n");
@@ -76,7 +81,8 @@ static void json_is_yaml(void **state) {
            "line 1");
 }
 
-static void every_config_parses(void **state) {
+static void every_config_parses(void **state)
+{
     (void)state;
     const char *folder = getenv("K25_CONFIGS") != NULL ? getenv("K25_CONFIGS") : "/work/shared/data/configs";
     DIR *list = opendir(folder);
@@ -103,7 +109,8 @@ static void every_config_parses(void **state) {
     assert_true(count > 0);
 }
 
-static void no_document_or_two(void **state) {
+static void no_document_or_two(void **state)
+{
     (void)state;
     REFUSE("", "x.yaml:1:1: the file is empty, expected a mapping");
     REFUSE("\n# only a remark\n", "x.yaml:1:1: the file is empty, expected a mapping");
@@ -113,7 +120,8 @@ static void no_document_or_two(void **state) {
     REFUSE("a: 1\n...\nb: 2\n", "x.yaml:3:1: did not find expected <document start>");
 }
 
-static void not_text(void **state) {
+static void not_text(void **state)
+{
     (void)state;
     REFUSE("a: 1\nb: \xe2\x82\xac\xff\n", "x.yaml:2:5: not UTF-8 text (byte 0xff)");
     REFUSE("\xc0\x80", "x.yaml:1:1: not UTF-8 text (byte 0xc0)");
@@ -131,7 +139,8 @@ static void not_text(void **state) {
     REFUSE("a: \"x\\0y\"", "x.yaml:1:4: a zero byte in a text");
 }
 
-static void not_yaml(void **state) {
+static void not_yaml(void **state)
+{
     (void)state;
     REFUSE("a: [1, 2\nb: 3\n", "x.yaml:2:2: did not find expected ',' or ']' while parsing a flow sequence that "
                                "starts in line 1");
@@ -141,7 +150,8 @@ static void not_yaml(void **state) {
                        "line 1");
 }
 
-static void keys(void **state) {
+static void keys(void **state)
+{
     (void)state;
     REFUSE("tp: 1\npp: 2\ntp: 3\n", "x.yaml:3:1: the key 'tp' is given twice, first in line 1");
     REFUSE("{b: 1, a: 2, b: 3, a: 4}", "x.yaml:1:14: the key 'b' is given twice, first in line 1");
@@ -150,7 +160,8 @@ static void keys(void **state) {
     REFUSE("{a: 1}: 2\n", "x.yaml:1:1: a key that is a mapping, expected a value");
 }
 
-static void tags(void **state) {
+static void tags(void **state)
+{
     (void)state;
     struct k25_yaml *yaml = tree("a: !!str 4\nb: !!int '4'\nc: !!map {}\nd: !!seq []\ne: ! 4\nf: !!null ~\n");
     const struct k25_yaml_node *root = k25_yaml_root(yaml);
@@ -164,7 +175,8 @@ static void tags(void **state) {
     REFUSE("a: !!map x\n", "x.yaml:1:4: the tag 'tag:yaml.org,2002:map' cannot stand before a value");
 }
 
-static void aliases(void **state) {
+static void aliases(void **state)
+{
     (void)state;
     struct k25_yaml *yaml = tree("a: &x [1, 2]\nb: *x\nc: &x 3\nd: *x\n");
     const struct k25_yaml_node *root = k25_yaml_root(yaml);
@@ -176,7 +188,8 @@ static void aliases(void **state) {
     REFUSE("&x a: *x\nb: &y {c: [*y]}\n", "x.yaml:2:12: the alias '*y' contains itself");
 }
 
-static void an_alias_bomb_is_refused(void **state) {
+static void an_alias_bomb_is_refused(void **state)
+{
     (void)state;
     char text[4096];
     size_t used = (size_t)snprintf(text, sizeof text, "a0: &a0 [x]\n");
@@ -190,7 +203,8 @@ static void an_alias_bomb_is_refused(void **state) {
     refuse_bytes(text, used, "x.yaml:6:42: the alias '*a4' expands the file to more than 200000 values");
 }
 
-static void aliases_do_not_hide_depth(void **state) {
+static void aliases_do_not_hide_depth(void **state)
+{
     (void)state;
     char text[4096];
     size_t used = (size_t)snprintf(text, sizeof text, "- &a0 []\n");
@@ -200,7 +214,8 @@ static void aliases_do_not_hide_depth(void **state) {
     refuse_bytes(text, used, "x.yaml:64:9: the alias '*a62' nests deeper than 64");
 }
 
-static void many_anchors(void **state) {
+static void many_anchors(void **state)
+{
     (void)state;
     char text[8192];
     size_t used = 0;
@@ -210,7 +225,8 @@ static void many_anchors(void **state) {
     refuse_bytes(text, used, "x.yaml:257:3: more than 256 anchors");
 }
 
-static void depth(void **state) {
+static void depth(void **state)
+{
     (void)state;
     size_t size = 100u << 20;
     char *text = malloc(size);
@@ -228,7 +244,8 @@ static void depth(void **state) {
     free(text);
 }
 
-static void size_limits(void **state) {
+static void size_limits(void **state)
+{
     (void)state;
     FILE *file = fopen("huge.yaml", "wb"); /* 100 MB of nothing on the disk */
     assert_int_equal(ftruncate(fileno(file), 100 << 20), 0);
@@ -246,7 +263,8 @@ static void size_limits(void **state) {
     free(text);
 }
 
-static void reads_files(void **state) {
+static void reads_files(void **state)
+{
     (void)state;
     struct k25_error error = {0};
     put_file("a.yaml", "a: 1\n", 5);
@@ -261,7 +279,8 @@ static void reads_files(void **state) {
 }
 
 /* A mapping of a hundred thousand keys must not be slow. */
-static void wide(void **state) {
+static void wide(void **state)
+{
     (void)state;
     size_t size = 2 << 20, used = 0;
     char *text = malloc(size);
@@ -274,7 +293,8 @@ static void wide(void **state) {
     free(text);
 }
 
-int main(void) {
+int main(void)
+{
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_with_places),
         cmocka_unit_test(a_byte_order_mark_has_no_column),

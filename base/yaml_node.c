@@ -1,0 +1,30 @@
+/* Looking at a tree that yaml.c has built. */
+#include <string.h>
+
+#include "base/yaml.h"
+
+const struct k25_yaml_node *k25_yaml_get(const struct k25_yaml_node *node, const char *key)
+{
+    if (node == NULL || node->kind != K25_YAML_MAPPING) {
+        return NULL;
+    }
+    for (size_t i = 0; i < node->count; i++) {
+        if (strcmp(node->keys[i]->text, key) == 0) {
+            return node->values[i];
+        }
+    }
+    return NULL;
+}
+
+const char *k25_yaml_kind_name(enum k25_yaml_kind kind)
+{
+    switch (kind) {
+    case K25_YAML_SCALAR:
+        return "a value";
+    case K25_YAML_SEQUENCE:
+        return "a list";
+    case K25_YAML_MAPPING:
+        return "a mapping";
+    }
+    return "nothing";
+}
