@@ -7,10 +7,11 @@ set -eu
 cd "$(dirname "$0")"
 
 PACKAGES="gcc cmake ninja-build pkg-config libgsl-dev libyaml-dev libisal-dev libjansson-dev libpopt-dev libcmocka-dev python3 mandoc"
+TEST_PACKAGES="jupyter-nbconvert python3-ipykernel python3-matplotlib"
 
 install_missing() {
     missing=""
-    for package in $PACKAGES; do
+    for package in "$@"; do
         dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
     done
     [ -z "$missing" ] && { echo "setup: all packages are installed"; return; }
@@ -28,10 +29,13 @@ build() {
     cmake --build --preset "$1"
 }
 
-install_missing
+# shellcheck disable=SC2086
+install_missing $PACKAGES
 case "${1:-}" in
 --deps) ;;
 --test)
+    # shellcheck disable=SC2086
+    install_missing $TEST_PACKAGES
     build release
     echo "setup: running the test suite"
     ctest --preset release
