@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")"
 
-PACKAGES="gcc cmake ninja-build pkg-config libgsl-dev libyaml-dev libisal-dev libjansson-dev libpopt-dev libcmocka-dev python3 mandoc"
+PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libgsl-dev libyaml-dev libisal-dev libjansson-dev libpopt-dev libcmocka-dev python3 mandoc"
 TEST_PACKAGES="jupyter-nbconvert python3-ipykernel python3-matplotlib"
 
 install_missing() {

@@ -37,7 +37,7 @@ static const struct k25_field data_fields[] = {
  * of the set's own members apply to the whole record. */
 struct file_record {
     struct k25_calibration set;
-    const struct k25_yaml_node *parameters, *covariance, *evidence;
+    const struct k25_yaml_node *parameters, *covariance, *evidence, *residuals;
 };
 
 static const struct k25_field file_fields[] = {
@@ -55,6 +55,8 @@ static const struct k25_field file_fields[] = {
      .doc = "a mapping from parameter to value"},
     {.key = "covariance", .type = K25_NODE, .offset = offsetof(struct file_record, covariance), .fallback = "",
      .doc = "posterior covariance of the logarithms"},
+    {.key = "residuals", .type = K25_NODE, .offset = offsetof(struct file_record, residuals), .fallback = "",
+     .doc = "list of tables of ln(measured / formula), one a kernel class"},
     {.key = NULL},
 };
 
@@ -195,6 +197,78 @@ static bool load_covariance(const char *file, const struct k25_yaml_node *node, 
     return check_covariance(file, order, rows, set, error);
 }
 
+struct table_record {
+    int class;
+    const struct k25_yaml_node *sites;
+};
+
+static const struct k25_field table_fields[] = {
+    {.key = "class", .type = K25_ENUM, .offset = offsetof(struct table_record, class),
+     .names = k25_kernel_class_names, .doc = "kernel class that the table is about"},
+    {.key = "sites", .type = K25_NODE, .offset = offsetof(struct table_record, sites),
+     .doc = "list of [shape, shape, shape, ln(measured / formula)]"},
+    {.key = NULL},
+};
+
+static bool load_site(const char *file, const struct k25_yaml_node *node, struct k25_residual_site *site,
+                      struct k25_error *error)
+{
+    static const double LARGEST = 1e12, MOST = 10; /* of a shape; of a logarithm */
+    if (node->kind != K25_YAML_SEQUENCE || node->count != K25_SHAPE + 1)
+        return k25_fail_at(error, file, node->line, node->column,
+                           "residuals: expected a list of three numbers of the shape and a logarithm");
+    for (size_t i = 0; i <= K25_SHAPE; i++) {
+        const struct k25_yaml_node *cell = node->values[i];
+        double value;
+        if (cell->kind != K25_YAML_SCALAR || !k25_parse_real(cell->text, &value))
+            return k25_fail_at(error, file, cell->line, cell->column, "residuals: expected a number");
+        if (i < K25_SHAPE && !(value > 0 && value <= LARGEST))
+            return k25_fail_at(error, file, cell->line, cell->column,
+                               "residuals: %s, expected a number above 0, up to 1e12", cell->text);
+        if (i == K25_SHAPE && !(fabs(value) <= MOST))
+            return k25_fail_at(error, file, cell->line, cell->column,
+                               "residuals: %s, expected a logarithm from -10 to 10", cell->text);
+        *(i < K25_SHAPE ? &site->shape[i] : &site->value) = value;
+    }
+    return true;
+}
+
+static bool load_table(const char *file, const struct k25_yaml_node *node, struct k25_calibration *set,
+                       struct k25_error *error)
+{
+    struct table_record record;
+    if (!k25_schema_load(table_fields, "residuals", node, file, &record, NULL, error))
+        return false;
+    const char *name = k25_kernel_class_names[record.class];
+    const struct k25_yaml_node *sites = record.sites;
+    if (!k25_residual_class(record.class))
+        return k25_fail_at(error, file, node->line, node->column, "residuals: kernels of class %s have no table", name);
+    if (set->residuals.table[record.class].count > 0)
+        return k25_fail_at(error, file, node->line, node->column, "residuals: a second table of class %s", name);
+    if (sites->kind != K25_YAML_SEQUENCE || sites->count < 1 || sites->count > K25_MAX_SITES)
+        return k25_fail_at(error, file, sites->line, sites->column,
+                           "residuals: expected a list of 1 to %d sites", K25_MAX_SITES);
+    struct k25_residual_site *site = calloc(sites->count, sizeof *site);
+    bool ok = site != NULL || k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t i = 0; ok && i < sites->count; i++)
+        ok = load_site(file, sites->values[i], &site[i], error);
+    ok = ok && k25_residuals_set(&set->residuals, record.class, site, sites->count, error);
+    free(site);
+    return ok;
+}
+
+static bool load_residuals(const char *file, const struct k25_yaml_node *list, struct k25_calibration *set,
+                           struct k25_error *error)
+{
+    if (list->kind != K25_YAML_SEQUENCE)
+        return k25_fail_at(error, file, list->line, list->column, "residuals: expected a list of tables");
+    for (size_t i = 0; i < list->count; i++) {
+        if (!load_table(file, list->values[i], set, error))
+            return false;
+    }
+    return true;
+}
+
 bool k25_calibration_load(const char *path, struct k25_calibration *calibration, struct k25_inputs *inputs,
                           struct k25_error *error)
 {
@@ -215,6 +289,8 @@ bool k25_calibration_load(const char *path, struct k25_calibration *calibration,
         ok = load_evidence(path, record.evidence, &record.set, error);
     if (ok && record.covariance != NULL)
         ok = load_covariance(path, record.covariance, &record.set, error);
+    if (ok && record.residuals != NULL)
+        ok = load_residuals(path, record.residuals, &record.set, error);
     k25_yaml_free(yaml);
     *calibration = record.set;
     if (!ok)
@@ -227,6 +303,7 @@ void k25_calibration_free(struct k25_calibration *calibration)
     free(calibration->covariance);
     calibration->covariance = NULL;
     calibration->covariances = 0;
+    k25_residuals_free(&calibration->residuals);
 }
 
 static void print_range(FILE *out, const char *key, struct k25_range range)
@@ -250,6 +327,38 @@ static void print_covariance(FILE *out, const struct k25_calibration *set)
             fprintf(out, "%s%.6g", j == 0 ? "" : ", ", set->covariance[i * n + j]);
         fprintf(out, "]\n");
     }
+}
+
+static int by_shape(const void *left, const void *right)
+{
+    const struct k25_residual_site *a = left, *b = right;
+    int axis = 0;
+    while (axis < K25_SHAPE - 1 && a->shape[axis] == b->shape[axis])
+        axis++;
+    return a->shape[axis] < b->shape[axis] ? -1 : a->shape[axis] > b->shape[axis];
+}
+
+/* Sites in the order of their shapes, whatever order suits the search. */
+static bool print_residuals(FILE *out, const struct k25_residuals *residuals, struct k25_error *error)
+{
+    if (k25_residuals_count(residuals) > 0)
+        fprintf(out, "residuals:\n");
+    for (int class = 0; class < K25_KERNEL_CLASSES; class++) {
+        size_t count = residuals->table[class].count;
+        if (count == 0)
+            continue;
+        struct k25_residual_site *site = malloc(count * sizeof *site);
+        if (site == NULL)
+            return k25_fail(error, K25_RESOURCE, "out of memory");
+        memcpy(site, residuals->table[class].site, count * sizeof *site);
+        qsort(site, count, sizeof *site, by_shape);
+        fprintf(out, "  - class: %s\n    sites:\n", k25_kernel_class_names[class]);
+        for (size_t i = 0; i < count; i++)
+            fprintf(out, "      - [%.10g, %.10g, %.10g, %.5g]\n", site[i].shape[0], site[i].shape[1], site[i].shape[2],
+                    site[i].value);
+        free(site);
+    }
+    return true;
 }
 
 char *k25_calibration_print(const struct k25_calibration *calibration, struct k25_error *error)
@@ -287,7 +396,13 @@ char *k25_calibration_print(const struct k25_calibration *calibration, struct k2
                     calibration->value[id] / info->scale, info->unit, calibration->log_sd[id]);
     }
     print_covariance(out, calibration);
-    return k25_print_close(&printer, error);
+    bool ok = print_residuals(out, &calibration->residuals, error);
+    char *text = k25_print_close(&printer, ok ? error : NULL);
+    if (!ok) {
+        free(text);
+        text = NULL;
+    }
+    return text;
 }
 
 void k25_params_resolve(const struct k25_priors *priors, const struct k25_calibration *calibration,

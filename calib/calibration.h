@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/inputs.h"
 #include "hw/params.h"
+#include "hw/residual.h"
 #include "model/uncertainty.h"
 
 /* Where the data lay; a prediction far outside is an extrapolation. Both ends 0: not stated. */
@@ -26,6 +27,8 @@ struct k25_calibration_evidence {
 };
 
 #define K25_MAX_EVIDENCE 64
+/* The most sites of a residual table: nine such tables still are a file that base/yaml.h reads. */
+#define K25_MAX_SITES 4000
 
 struct k25_calibration {
     char name[64];
@@ -43,6 +46,7 @@ struct k25_calibration {
     size_t covariances;        /* rows of `covariance`; 0 = none */
     int covaries[K25_PARAMS];  /* the parameter of each row */
     double *covariance;        /* covariances x covariances, of ln(value), row by row */
+    struct k25_residuals residuals; /* on top of the formulas at these values */
 };
 
 bool k25_calibration_load(const char *path, struct k25_calibration *calibration, struct k25_inputs *inputs,

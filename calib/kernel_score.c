@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calib/kernel_table.h"
+#include "calib/residual.h"
 
 static const double SIGMA = 0.08;     /* relative noise of a row, and what a formula of few parameters leaves */
 static const double WARM_SHARE = 0.9; /* of the cold line: below it a row did not come from DRAM */
@@ -93,6 +94,18 @@ static bool fit_group(const struct k25_kernel_table *table, int group, const str
     return ok;
 }
 
+/* Of `count` errors, which it sorts. */
+static void statistics(double *errors, size_t count, double *median, double *mean, double *p90)
+{
+    if (count == 0)
+        return;
+    qsort(errors, count, sizeof *errors, by_value);
+    *median = percentile(errors, count, 0.5);
+    *p90 = percentile(errors, count, 0.9);
+    for (size_t i = 0; i < count; i++)
+        *mean += errors[i] / (double)count;
+}
+
 static void judge(const struct k25_kernel_table *table, struct span span, const struct k25_fit *fit, double bar,
                   const unsigned char *use, double *predicted, double *scratch, struct k25_kernel_score *score)
 {
@@ -106,23 +119,42 @@ static void judge(const struct k25_kernel_table *table, struct span span, const 
     memcpy(score->log_sd, fit->log_sd, sizeof score->log_sd);
     score->free = fit->free;
     memcpy(score->id, fit->id, sizeof score->id);
-    if (count == 0)
-        return;
-    qsort(scratch, count, sizeof *scratch, by_value);
-    score->median = percentile(scratch, count, 0.5);
-    score->p90 = percentile(scratch, count, 0.9);
-    score->max = scratch[count - 1];
-    for (size_t i = 0; i < count; i++)
-        score->mean += scratch[i] / (double)count;
+    statistics(scratch, count, &score->median, &score->mean, &score->p90);
+    score->max = count > 0 ? scratch[count - 1] : 0;
     score->missed = bar > 0 && score->median > bar;
 }
 
-/* `scratch` has a place for each row of the table; a group touches only those of its families. */
-static bool score_group(const struct k25_kernel_table *table, int group, const struct k25_priors *priors,
-                        struct k25_kernel_scores *scores, double *scratch, struct k25_error *error)
+/* The same with a table made of the fitted rows on top. */
+static bool judge_table(const struct k25_kernel_table *table, int family, struct span span,
+                        const unsigned char *use, double *scratch, struct k25_kernel_score *score,
+                        struct k25_error *error)
+{
+    struct k25_residuals residuals = {0};
+    size_t count = 0, sites = 0;
+    bool *take = calloc(table->rows + 1, sizeof *take);
+    if (take == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t i = span.first; i < span.end; i++)
+        take[i] = use[i] == K25_ROW_FITTED;
+    bool ok = k25_residuals_build(table, family, take, &score->params, &residuals, &sites, error);
+    free(take);
+    score->tabulated = ok && sites > 0 && score->scored > 0;
+    for (size_t i = span.first; score->tabulated && i < span.end; i++) {
+        double predicted = k25_kernel_work_time_with(&table->row[i].work, &score->params, &residuals);
+        if (use[i] == K25_ROW_SCORED)
+            scratch[count++] = fabs(predicted / table->row[i].latency - 1);
+    }
+    statistics(scratch, count, &score->residual_median, &score->residual_mean, &score->residual_p90);
+    k25_residuals_free(&residuals);
+    return ok;
+}
+
+/* Which rows of a group are warm, fitted and scored. `scratch` has a place for each row of the table; a group touches
+ * only those of its families. */
+static void split_group(const struct k25_kernel_table *table, int group, const struct k25_priors *priors,
+                        struct k25_kernel_scores *scores, double *scratch)
 {
     double dram = k25_gpu_bandwidth(&table->gpu) * priors->centre[K25_BANDWIDTH];
-    struct k25_fit fit;
     for (int i = 0; i < table->families; i++) {
         struct span span = rows_of(table, i);
         if (table->family[i].group != group)
@@ -130,16 +162,41 @@ static bool score_group(const struct k25_kernel_table *table, int group, const s
         cold_line(table, span, &table->family[i], dram, scratch + span.first, &scores->family[i]);
         split(table, span, &scores->family[i], scores->use);
     }
+}
+
+static bool score_group(const struct k25_kernel_table *table, int group, const struct k25_priors *priors,
+                        struct k25_kernel_scores *scores, double *scratch, struct k25_error *error)
+{
+    struct k25_fit fit;
+    split_group(table, group, priors, scores, scratch);
     if (!fit_group(table, group, priors, scores->use, &fit, error))
         return false;
-    for (int i = 0; i < table->families; i++) {
+    bool ok = true;
+    for (int i = 0; ok && i < table->families; i++) {
         struct span span = rows_of(table, i);
-        if (table->family[i].group == group)
-            judge(table, span, &fit, table->family[i].bar, scores->use, scores->predicted, scratch + span.first,
-                  &scores->family[i]);
+        if (table->family[i].group != group)
+            continue;
+        judge(table, span, &fit, table->family[i].bar, scores->use, scores->predicted, scratch + span.first,
+              &scores->family[i]);
+        ok = judge_table(table, i, span, scores->use, scratch + span.first, &scores->family[i], error);
     }
     k25_fit_free(&fit);
-    return true;
+    return ok;
+}
+
+bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors,
+                            unsigned char *use, struct k25_error *error)
+{
+    double *scratch = calloc(table->rows + 1, sizeof *scratch);
+    struct k25_kernel_scores scores = {calloc((size_t)table->families + 1, sizeof *scores.family), use, NULL};
+    bool ok = scratch != NULL && scores.family != NULL;
+    if (!ok)
+        k25_fail(error, K25_RESOURCE, "out of memory");
+    for (int group = 0; ok && group < table->groups; group++)
+        split_group(table, group, priors, &scores, scratch);
+    free(scores.family);
+    free(scratch);
+    return ok;
 }
 
 bool k25_kernel_table_score(const struct k25_kernel_table *table, const struct k25_priors *priors,

@@ -17,6 +17,7 @@
  *
  *   1. rows whose weights or cache stayed in the L2 between replays are set aside (k25_kernel_table_score)
  *   2. the rest is sorted by shape and numbered; the even ones are fitted, the odd ones judge the fit
+ *   3. the odd ones also judge the fit with a residual table (hw/residual.h) made of the even ones on top
  */
 #ifndef K25_CALIB_KERNEL_TABLE_H
 #define K25_CALIB_KERNEL_TABLE_H
@@ -104,6 +105,8 @@ struct k25_kernel_score {
     double floor, cold_rate;        /* s and bytes/s of the cold line; 0 for collectives */
     double median, mean, p90, max;  /* |predicted - measured| / measured of the scored rows; 0: there are none */
     bool missed;                    /* median above the family's bar */
+    bool tabulated;                 /* the same with a residual table; false: the family's kernels have none */
+    double residual_median, residual_mean, residual_p90;
     size_t free;                    /* parameters fitted, their numbers in `id` */
     int id[K25_PARAMS];
     struct k25_params params;
@@ -126,6 +129,9 @@ struct k25_kernel_scores {
  * table of one family cannot tell them from the family's own shares. */
 bool k25_kernel_table_score(const struct k25_kernel_table *table, const struct k25_priors *priors,
                             struct k25_kernel_scores *scores, struct k25_error *error);
+/* Only which rows are warm, fitted and scored: an enum k25_row_use for each row of the table. */
+bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors,
+                            unsigned char *use, struct k25_error *error);
 void k25_kernel_scores_free(struct k25_kernel_scores *scores);
 
 #endif

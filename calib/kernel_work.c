@@ -72,48 +72,55 @@ struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int
     return load;
 }
 
-static double call_time(struct k25_kernel_call call, const struct k25_gpu *gpu, const struct k25_params *params)
+/* What a call is priced by. */
+struct pricing {
+    const struct k25_gpu *gpu;
+    const struct k25_params *params;
+    const struct k25_residuals *residuals;
+};
+
+static double call_time(struct k25_kernel_call call, const struct pricing *p)
 {
-    return k25_kernel_cost(&call, gpu, params).time;
+    double formula = k25_kernel_cost(&call, p->gpu, p->params).time;
+    return p->residuals == NULL ? formula : formula * exp(k25_residual(p->residuals, &call));
 }
 
-static double gemm_time(const struct k25_gemm_work *w, const struct k25_gpu *gpu, const struct k25_params *params)
+static double gemm_time(const struct k25_gemm_work *w, const struct pricing *p)
 {
-    return call_time(k25_gemm_call(w->class, w->m, w->n, w->k, w->bytes, params), gpu, params);
+    return call_time(k25_gemm_call(w->class, w->m, w->n, w->k, w->bytes, p->params), p);
 }
 
-static double bmm_time(double heads, double m, double n, double k, double bytes, const struct k25_gpu *gpu,
-                       const struct k25_params *params)
+static double bmm_time(double heads, double m, double n, double k, double bytes, const struct pricing *p)
 {
-    return call_time(k25_bmm_call(heads, m, n, k, bytes), gpu, params);
+    return call_time(k25_bmm_call(heads, m, n, k, bytes), p);
 }
 
-static double small_time(double launches, double bytes, const struct k25_gpu *gpu, const struct k25_params *params)
+static double small_time(double launches, double bytes, const struct pricing *p)
 {
     struct k25_kernel_call call = {.class = K25_KERNEL_ELEMENTWISE, .launches = launches, .bytes = bytes};
-    return launches == 0 ? 0 : call_time(call, gpu, params);
+    return launches == 0 ? 0 : call_time(call, p);
 }
 
 /* One attention block as TRITON_MLA runs it: the down-projection, q_b, absorption of kv_b before and after the
  * attention, o_proj, and 5 small kernels (two norms, rope, cache write, output copy). */
-static double module_time(const struct k25_kernel_work *w, const struct k25_params *params)
+static double module_time(const struct k25_kernel_work *w, const struct pricing *p)
 {
     const struct k25_attention_work *a = &w->mla.attention;
     double tokens = a->sequences, h = a->heads, weight = w->mla.weight_bytes;
     const double shape[3][2] = {
         {Q_LORA + LATENT + ROPE, HIDDEN}, {h * (NOPE + ROPE), Q_LORA}, {HIDDEN, h * VALUE}};
 
-    double time = call_time(k25_mla_call(a, params), w->gpu, params);
+    double time = call_time(k25_mla_call(a, p->params), p);
     for (int i = 0; i < 3; i++) {
         struct k25_gemm_work gemm = {w->mla.class, tokens, shape[i][0], shape[i][1],
                                      shape[i][0] * shape[i][1] * weight};
-        time += gemm_time(&gemm, w->gpu, params);
+        time += gemm_time(&gemm, p);
     }
-    time += bmm_time(h, tokens, LATENT, NOPE, h * LATENT * NOPE * 2, w->gpu, params);
-    time += bmm_time(h, tokens, VALUE, LATENT, h * LATENT * VALUE * 2, w->gpu, params);
+    time += bmm_time(h, tokens, LATENT, NOPE, h * LATENT * NOPE * 2, p);
+    time += bmm_time(h, tokens, VALUE, LATENT, h * LATENT * VALUE * 2, p);
 
     double elements = 2 * 2 * Q_LORA + 2 * 2 * (h * ROPE + LATENT + ROPE) + 2 * h * VALUE;
-    return time + small_time(5, tokens * elements * ACTIVATION, w->gpu, params);
+    return time + small_time(5, tokens * elements * ACTIVATION, p);
 }
 
 static double allreduce_time(double bytes, const struct k25_group *group, const struct k25_params *params)
@@ -125,17 +132,21 @@ static double allreduce_time(double bytes, const struct k25_group *group, const 
 
 double k25_kernel_work_time(const void *work, const struct k25_params *params)
 {
-    const struct k25_kernel_work *w = work;
+    return k25_kernel_work_time_with(work, params, NULL);
+}
+
+double k25_kernel_work_time_with(const struct k25_kernel_work *w, const struct k25_params *params,
+                                 const struct k25_residuals *residuals)
+{
+    const struct pricing p = {w->gpu, params, residuals};
     switch (w->kind) {
-    case K25_WORK_GEMM: return gemm_time(&w->gemm, w->gpu, params);
+    case K25_WORK_GEMM: return gemm_time(&w->gemm, &p);
     case K25_WORK_MOE:
-        return call_time(k25_moe_call(w->moe.class, &w->moe.work, params), w->gpu, params) +
-               small_time(w->moe.small, 0, w->gpu, params);
-    case K25_WORK_MLA: return call_time(k25_mla_call(&w->mla.attention, params), w->gpu, params);
-    case K25_WORK_MLA_MODULE: return module_time(w, params);
-    case K25_WORK_BMM:
-        return bmm_time(w->heads, w->gemm.m, w->gemm.n, w->gemm.k, w->gemm.bytes, w->gpu, params);
-    case K25_WORK_GQA: return call_time(k25_gqa_call(&w->gqa, params), w->gpu, params);
+        return call_time(k25_moe_call(w->moe.class, &w->moe.work, params), &p) + small_time(w->moe.small, 0, &p);
+    case K25_WORK_MLA: return call_time(k25_mla_call(&w->mla.attention, params), &p);
+    case K25_WORK_MLA_MODULE: return module_time(w, &p);
+    case K25_WORK_BMM: return bmm_time(w->heads, w->gemm.m, w->gemm.n, w->gemm.k, w->gemm.bytes, &p);
+    case K25_WORK_GQA: return call_time(k25_gqa_call(&w->gqa, params), &p);
     case K25_WORK_ALLREDUCE: return allreduce_time(w->collective.bytes, &w->collective.group, params);
     case K25_WORK_ALLGATHER:
         /* The tables count the whole buffer, the formula one rank's part. */
@@ -145,4 +156,19 @@ double k25_kernel_work_time(const void *work, const struct k25_params *params)
         return k25_allreduce_time(K25_BACKEND_ONESHOT, w->collective.bytes, &w->collective.group, params);
     }
     return NAN;
+}
+
+bool k25_kernel_work_call(const struct k25_kernel_work *w, const struct k25_params *params,
+                          struct k25_kernel_call *call)
+{
+    switch (w->kind) {
+    case K25_WORK_GEMM:
+        *call = k25_gemm_call(w->gemm.class, w->gemm.m, w->gemm.n, w->gemm.k, w->gemm.bytes, params);
+        break;
+    case K25_WORK_MOE: *call = k25_moe_call(w->moe.class, &w->moe.work, params); break;
+    case K25_WORK_MLA:
+    case K25_WORK_MLA_MODULE: *call = k25_mla_call(&w->mla.attention, params); break;
+    default: return false;
+    }
+    return k25_residual_class(call->class) && call->shape[0] > 0 && call->shape[1] > 0 && call->shape[2] > 0;
 }

@@ -7,6 +7,7 @@
 
 #include "hw/collective.h"
 #include "hw/kernel.h"
+#include "hw/residual.h"
 
 enum k25_work_kind {
     K25_WORK_GEMM,
@@ -51,6 +52,15 @@ struct k25_kernel_work {
 
 /* s. `work` is a struct k25_kernel_work; the signature is that of struct k25_observation. */
 double k25_kernel_work_time(const void *work, const struct k25_params *params);
+
+/* The same with residual tables on top of the formulas; `residuals` may be NULL. */
+double k25_kernel_work_time_with(const struct k25_kernel_work *work, const struct k25_params *params,
+                                 const struct k25_residuals *residuals);
+
+/* The call that a residual table of the row's class is about: the product, the experts, the attention of an MLA
+ * block. False where there is none. */
+bool k25_kernel_work_call(const struct k25_kernel_work *work, const struct k25_params *params,
+                          struct k25_kernel_call *call);
 
 /* The formats of weights that the tables name; NULL when there is none of that name. */
 struct k25_table_dtype {

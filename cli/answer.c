@@ -185,6 +185,10 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
         say(sentences, "intervals hold what is not known of the parameters, not what is wrong with the formulas");
     }
     say_parameters(scenario, sentences);
+    int tables = k25_residuals_count(k25_scenario_residuals(scenario));
+    if (tables > 0)
+        say(sentences, "residual tables on %d kernel class%s: measured shapes count for what they measured", tables,
+            tables == 1 ? "" : "es");
     if (scenario->machine.assumed_links)
         say(sentences, "latency and bandwidth of the links of %s are assumed, not measured",
             scenario->machine.name);

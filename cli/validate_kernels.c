@@ -20,6 +20,9 @@ static const struct cli_column family_columns[] = {
     {"p90_pct", "p90 %", CLI_FIGURE, 0},
     {"worst_pct", "worst %", CLI_FIGURE, 0},
     {"bar_median_pct", "bar", CLI_FIGURE, 0},
+    {"table_median_pct", "with table, med %", CLI_FIGURE, 0},
+    {"table_mean_pct", NULL, CLI_FIGURE, 0},
+    {"table_p90_pct", NULL, CLI_FIGURE, 0},
     {"cold_rate_gbs", NULL, CLI_FIGURE, 0},
     {"family", "family", CLI_TEXT, 0},
     {NULL, NULL, CLI_TEXT, 0},
@@ -48,6 +51,9 @@ static void add_family(struct cli_table *table, enum k25_table_kind kind, const 
     cli_table_number(table, any ? score->p90 * 100 : NAN);
     cli_table_number(table, any ? score->max * 100 : NAN);
     cli_table_number(table, family->bar > 0 ? family->bar * 100 : NAN);
+    cli_table_number(table, score->tabulated ? score->residual_median * 100 : NAN);
+    cli_table_number(table, score->tabulated ? score->residual_mean * 100 : NAN);
+    cli_table_number(table, score->tabulated ? score->residual_p90 * 100 : NAN);
     cli_table_number(table, score->cold_rate > 0 ? score->cold_rate / 1e9 : NAN);
     cli_table_text(table, "%s", family->name);
 }

@@ -112,6 +112,7 @@ struct k25_kernel_call k25_gemm_call(int class, double m, double n, double k, do
         .bytes = weight_bytes + ACTIVATION * m * (n + k),
         .flops = 2 * pad(m, TILE) * pad(n, TILE) * k,
         .serial = splits ? k * half / (k + half) : k,
+        .shape = {m, n, k},
     };
 }
 
@@ -157,6 +158,7 @@ struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, 
         .tail_bytes = work->routed * work->hidden * params->value[K25_MOE_ACTIVATION],
         .flops = 2 * blocks * block * work->matrices * work->hidden * work->columns,
         .serial = work->hidden + work->columns,
+        .shape = {work->pairs, distinct, work->columns},
     };
 }
 
@@ -182,6 +184,7 @@ struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const
         .bytes = work->sequences * blocks * work->context * work->cache_bytes,
         .flops = 2 * rows * blocks * HEAD_BLOCK * work->context * (work->key_dim + work->value_dim),
         .serial = waves * work->context / splits,
+        .shape = {work->sequences, work->context, work->heads},
     };
 }
 

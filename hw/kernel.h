@@ -38,6 +38,8 @@ enum k25_kernel_class {
 
 enum k25_bound { K25_BOUND_FLOOR, K25_BOUND_MEMORY, K25_BOUND_COMPUTE, K25_BOUND_LATENCY };
 
+#define K25_SHAPE 3
+
 struct k25_kernel_call {
     int class;         /* enum k25_kernel_class */
     double launches;   /* floors paid */
@@ -47,6 +49,9 @@ struct k25_kernel_call {
     double tail_bytes; /* moved after it */
     double flops;      /* on padded tiles */
     double serial;     /* steps of the serial walk that no bandwidth shortens */
+    /* Where the call stands in a residual table (hw/residual.h): m n k of a product; pairs, distinct experts and
+     * columns of experts; sequences, context and heads of MLA. All 0 where the class has no table. */
+    double shape[K25_SHAPE];
 };
 
 struct k25_kernel_cost {

@@ -12,6 +12,7 @@ bool k25_question_make(const struct k25_architecture *architecture, const struct
     question->architecture = architecture;
     question->weights = weights;
     question->machine = machine;
+    question->residuals = NULL;
     question->plan = *plan;
     return k25_machine_group(machine, plan->tp, &question->group, error);
 }
@@ -73,8 +74,9 @@ static void price_kernel(const struct k25_question *question, const struct k25_o
                          const struct k25_params *params, struct k25_priced *priced)
 {
     struct k25_kernel_cost cost = k25_kernel_cost(&op->call, &question->machine->gpu, params);
-    priced->time = op->calls * cost.time;
-    priced->floor = op->calls * cost.floor;
+    double factor = question->residuals == NULL ? 1 : exp(k25_residual(question->residuals, &op->call));
+    priced->time = op->calls * factor * cost.time;
+    priced->floor = op->calls * fmin(cost.floor, factor * cost.time);
     priced->bound = cost.bound;
 }
 

@@ -12,17 +12,20 @@
 #include "hw/collective.h"
 #include "hw/machine.h"
 #include "hw/params.h"
+#include "hw/residual.h"
 #include "model/arch.h"
 #include "model/memory.h"
 #include "model/plan.h"
 #include "model/step.h"
 #include "model/weights.h"
 
-/* Everything that is asked, by reference; `group` is k25_machine_group(machine, plan.tp). */
+/* Everything that is asked, by reference; `group` is k25_machine_group(machine, plan.tp), `residuals` what
+ * measurements say on top of the formulas, NULL: nothing. */
 struct k25_question {
     const struct k25_architecture *architecture;
     const struct k25_weights *weights;
     const struct k25_machine *machine;
+    const struct k25_residuals *residuals;
     struct k25_group group;
     struct k25_plan plan;
 };
@@ -58,7 +61,7 @@ struct k25_prediction {
     double allreduces;         /* calls a step */
 };
 
-/* Builds a question; false when the plan does not suit architecture or machine (positions from `inputs`). */
+/* Builds a question without residual tables; false when the plan does not suit architecture or machine (positions from `inputs`). */
 bool k25_question_make(const struct k25_architecture *architecture, const struct k25_weights *weights,
                        const struct k25_machine *machine, const struct k25_plan *plan,
                        const struct k25_inputs *inputs, struct k25_question *question, struct k25_error *error);

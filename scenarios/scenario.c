@@ -290,9 +290,18 @@ void k25_scenario_free(struct k25_scenario *scenario)
     k25_inputs_free(&scenario->inputs);
 }
 
+const struct k25_residuals *k25_scenario_residuals(const struct k25_scenario *scenario)
+{
+    const struct k25_residuals *residuals = scenario->calibrated ? &scenario->calibration.residuals : NULL;
+    return k25_residuals_count(residuals) > 0 ? residuals : NULL;
+}
+
 bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
                            struct k25_error *error)
 {
-    return k25_question_make(&scenario->architecture, &scenario->weights, &scenario->machine, &scenario->plan,
-                             &scenario->inputs, question, error);
+    if (!k25_question_make(&scenario->architecture, &scenario->weights, &scenario->machine, &scenario->plan,
+                           &scenario->inputs, question, error))
+        return false;
+    question->residuals = k25_scenario_residuals(scenario);
+    return true;
 }

@@ -57,6 +57,10 @@ bool k25_scenario_load(const struct k25_library *library, const char *name, cons
                        struct k25_scenario *scenario, struct k25_error *error);
 void k25_scenario_free(struct k25_scenario *scenario);
 
+/* The residual tables of its calibration set; NULL: it has none. */
+const struct k25_residuals *k25_scenario_residuals(const struct k25_scenario *scenario);
+
+/* The question points into the scenario. */
 bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
                            struct k25_error *error);
 
