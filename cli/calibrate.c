@@ -8,10 +8,11 @@
 #include "base/text.h"
 #include "calib/advice.h"
 #include "cli/evidence.h"
-#include "cli/validate.h"
+#include "cli/residuals.h"
+#include "cli/report.h"
 
 static struct {
-    char **points, **where, **set, **captures, **summaries, **nccl_tests, **kernels, **benches;
+    char **points, **where, **set, **captures, **summaries, **nccl_tests, **kernels, **families, **benches;
     const char *start, *out, *rules, *folds, *discrepancy;
     int lenient;
 } given;
@@ -22,6 +23,8 @@ static const struct poptOption options[] = {
     {"summary", '\0', POPT_ARG_ARGV, &given.summaries, 0, "profiler_out_N.txt or a key_averages table", "FILE"},
     {"nccl-tests", '\0', POPT_ARG_ARGV, &given.nccl_tests, 0, "output of nccl-tests", "FILE"},
     {"kernels", '\0', POPT_ARG_ARGV, &given.kernels, 0, "a table of measured kernels", "FILE.csv"},
+    {"kernel-family", '\0', POPT_ARG_ARGV, &given.families, 0,
+     "only kernels with this in the name of their family (may be repeated)", "PART"},
     {"bench", '\0', POPT_ARG_ARGV, &given.benches, 0, "result of a load test (vLLM, SGLang)", "FILE.json"},
     {"points", '\0', POPT_ARG_ARGV, &given.points, 0, "measured points", "FILE.csv"},
     {"where", '\0', POPT_ARG_ARGV, &given.where, 0, "only points with this value (may be repeated)", "COLUMN=VALUE"},
@@ -48,6 +51,7 @@ struct calibration {
     const struct k25_scenario *scenario;
     struct k25_question question;
     struct cli_evidence evidence;
+    struct cli_residuals tables;
     struct k25_priors priors;
     struct k25_fit fit;
     double noise; /* relative, of one measured step */
@@ -96,10 +100,25 @@ static void describe(const struct calibration *c, struct k25_calibration *set)
     snprintf(set->machine, sizeof set->machine, "%s", c->scenario->machine.name);
 }
 
-static bool write_set(const struct calibration *c, struct k25_calibration *set, struct k25_error *error)
+/* Tables of kernels become residual tables around the fitted parameters; classes that they say nothing of keep the
+ * tables of the set that the fit started from. */
+static bool take_residuals(struct calibration *c, struct k25_calibration *set, struct k25_error *error)
+{
+    const struct k25_residuals *before = k25_scenario_residuals(c->scenario);
+    for (int class = 0; before != NULL && class < K25_KERNEL_CLASSES; class++) {
+        const struct k25_residual_table *table = &before->table[class];
+        if (table->count > 0 && !k25_residuals_set(&set->residuals, class, table->site, table->count, error))
+            return false;
+    }
+    return cli_residuals_make(&c->tables, &c->scenario->priors, &c->fit.params, &set->residuals, error);
+}
+
+static bool write_set(struct calibration *c, struct k25_calibration *set, struct k25_error *error)
 {
     take_parameters(c, set);
     describe(c, set);
+    if (!take_residuals(c, set, error))
+        return false;
     char *text = k25_calibration_print(set, error);
     bool ok = text != NULL && k25_file_write(given.out, text, strlen(text), error);
     free(text);
@@ -236,7 +255,8 @@ static bool report(const struct calibration *c, const struct k25_calibration *se
     memcpy(start.value, c->priors.centre, sizeof start.value);
     printf("%s: %s\n", given.out, set->source);
     if (!print_score("before", c, &start, NULL, error) || !print_score("fitted", c, &c->fit.params, NULL, error) ||
-        (folds > 0 && !print_held_out(c, folds, error)) || !print_parameters(c, set, error))
+        (folds > 0 && !print_held_out(c, folds, error)) || !print_parameters(c, set, error) ||
+        !cli_residuals_print(&c->tables, error))
         return false;
     printf("\n");
     print_open(c);
@@ -286,7 +306,8 @@ static bool calibrate(const struct cli *cli, const char *name, struct k25_error 
     char start[1024];
     int folds;
     struct cli_evidence_options how = {.where = (const char *const *)given.where, .set = overriding,
-                                       .rules = given.rules, .lenient = given.lenient != 0};
+                                       .rules = given.rules, .lenient = given.lenient != 0,
+                                       .families = (const char *const *)given.families};
     const struct cli_evidence_files files = {
         (const char *const *)given.points,     (const char *const *)given.captures,
         (const char *const *)given.summaries,  (const char *const *)given.nccl_tests,
@@ -297,12 +318,14 @@ static bool calibrate(const struct cli *cli, const char *name, struct k25_error 
     bool ok = read_numbers(&folds, &how.discrepancy, error) &&
               k25_scenario_load(&cli->library, name, overriding, count, &scenario, error) &&
               k25_scenario_question(&scenario, &c.question, error) &&
-              cli_evidence_read(cli, name, &scenario, &c.question, &files, &how, &c.evidence, error);
+              cli_evidence_read(cli, name, &scenario, &c.question, &files, &how, &c.evidence, error) &&
+              cli_residuals_choose(&c.evidence, how.families, &c.tables, error);
     if (ok) {
         cli_starting_priors(&scenario, &c.priors);
         ok = solve(&c, error) && write_set(&c, &set, error) && report(&c, &set, folds, error);
     }
     k25_fit_free(&c.fit);
+    k25_residuals_free(&set.residuals);
     cli_evidence_free(&c.evidence);
     k25_scenario_free(&scenario);
     return ok;
@@ -314,6 +337,8 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
         given.kernels == NULL && given.benches == NULL)
         return cli_misused(&cli_calibrate, error,
                            "nothing to fit: give evidence with --capture, --points, --nccl-tests, ...");
+    if (given.families != NULL && given.kernels == NULL)
+        return cli_misused(&cli_calibrate, error, "--kernel-family chooses among --kernels, and there are none");
     if (given.out == NULL)
         return cli_misused(&cli_calibrate, error, "missing -o SET.yaml, the file to write");
     return calibrate(cli, arguments[0], error) ? K25_OK : cli_failed(error);
@@ -328,7 +353,8 @@ const struct cli_command cli_calibrate = {
                "of hw/params.yaml against every number with its noise, outliers weighted down. Points must be\n"
                "of one group and variant. The set holds the parameters that the data have moved or narrowed,\n"
                "their covariance, where the data lay, and the files with checksums: the same inputs give the\n"
-               "same bytes. It ends with what the data left open and what to measure next.\n"
+               "same bytes. Tables of kernels also leave residual tables in the set: what was\n"
+               "measured on top of the formulas, one family a kernel class. It ends with what the data left open and what to measure next.\n"
                "\n"
                "examples:\n"
                "  k25sim calibrate my-box.yaml --capture profile/ -o my-box-set.yaml\n"

@@ -230,9 +230,31 @@ static bool is_cold(const struct k25_kernel_row *row, const struct k25_machine *
     return row->traffic == 0 || row->traffic >= 2 * k25_gpu_l2(&machine->gpu);
 }
 
-static bool join(struct reading *r, int first_table)
+bool cli_family_wanted(const char *name, const char *const *families)
+{
+    for (size_t i = 0; families != NULL && families[i] != NULL; i++) {
+        if (strstr(name, families[i]) != NULL)
+            return true;
+    }
+    return families == NULL;
+}
+
+static void join_kernels(struct reading *r, int first_table)
 {
     static const double KERNEL_NOISE = 0.08; /* what the formulas leave on one shape */
+    struct cli_evidence *e = r->evidence;
+    for (size_t t = 0; t < e->tables; t++) {
+        for (size_t i = 0; i < e->table[t]->rows; i++) {
+            const struct k25_kernel_row *row = &e->table[t]->row[i];
+            const char *name = e->table[t]->family[row->family].name;
+            if (is_cold(row, &r->scenario->machine) && cli_family_wanted(name, r->options->families))
+                add_row(e, k25_kernel_observation(row, KERNEL_NOISE), first_table + (int)t, name);
+        }
+    }
+}
+
+static bool join(struct reading *r, int first_table)
+{
     struct cli_evidence *e = r->evidence;
     size_t room = (e->pair != NULL ? e->pair->count : 0) + e->observed.count;
     for (size_t t = 0; t < e->tables; t++)
@@ -256,14 +278,7 @@ static bool join(struct reading *r, int first_table)
         widen(&e->batch, o->question.plan.batch);
         widen(&e->context, o->question.plan.context);
     }
-    for (size_t t = 0; t < e->tables; t++) {
-        for (size_t i = 0; i < e->table[t]->rows; i++) {
-            const struct k25_kernel_row *row = &e->table[t]->row[i];
-            if (is_cold(row, &r->scenario->machine))
-                add_row(e, k25_kernel_observation(row, KERNEL_NOISE), first_table + (int)t,
-                        e->table[t]->family[row->family].name);
-        }
-    }
+    join_kernels(r, first_table);
     return true;
 }
 

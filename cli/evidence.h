@@ -39,8 +39,12 @@ struct cli_evidence_options {
     const char *const *where, *const *set; /* of points */
     const char *rules;                     /* kernel classes of the user's own; NULL: none */
     double discrepancy;                    /* of the model on a number of a capture, relative */
+    const char *const *families;           /* parts of names: other families of kernels are left out; NULL: all */
     bool lenient;
 };
+
+/* Whether the name of a family contains one of `families`; NULL: yes. */
+bool cli_family_wanted(const char *name, const char *const *families);
 
 /* Reads every file. `name` is the scenario as given, `scenario` and `question` what it became. Points of more than one box
  * or build are an error that names them. */

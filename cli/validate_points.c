@@ -296,7 +296,7 @@ static bool bars_met(const struct cli_validation *v, const struct cli_pairs *pai
             continue;
         snprintf(what, sizeof what, "%s variant %s", pair->group, pair->variant);
         const double errors[CLI_STATISTICS] = {score.median, score.mean, score.worst};
-        met = cli_bars_met(v, what, errors) && met;
+        met = cli_bars_met(v->bar, what, errors) && met;
         judged++;
     }
     bool asked = v->bar[CLI_MEDIAN] > 0 || v->bar[CLI_MEAN] > 0 || v->bar[CLI_WORST] > 0;

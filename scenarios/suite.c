@@ -253,6 +253,7 @@ static void ask(struct row *row, struct k25_plan *plan)
         skip(row, "%.150s", error.message);
     if (point->skip[0] != '\0')
         return;
+    point->question.residuals = k25_scenario_residuals(point->scenario);
     struct k25_prediction prediction;
     k25_predict(&point->question, &point->scenario->params, &prediction);
     if (!prediction.memory.fits)
