@@ -242,7 +242,8 @@ static bool load_table(const char *file, const struct k25_yaml_node *node, struc
     const char *name = k25_kernel_class_names[record.class];
     const struct k25_yaml_node *sites = record.sites;
     if (!k25_residual_class(record.class))
-        return k25_fail_at(error, file, node->line, node->column, "residuals: kernels of class %s have no table", name);
+        return k25_fail_at(error, file, node->line, node->column,
+                           "residuals: kernels of class %s have no table", name);
     if (set->residuals.table[record.class].count > 0)
         return k25_fail_at(error, file, node->line, node->column, "residuals: a second table of class %s", name);
     if (sites->kind != K25_YAML_SEQUENCE || sites->count < 1 || sites->count > K25_MAX_SITES)
@@ -354,8 +355,8 @@ static bool print_residuals(FILE *out, const struct k25_residuals *residuals, st
         qsort(site, count, sizeof *site, by_shape);
         fprintf(out, "  - class: %s\n    sites:\n", k25_kernel_class_names[class]);
         for (size_t i = 0; i < count; i++)
-            fprintf(out, "      - [%.10g, %.10g, %.10g, %.5g]\n", site[i].shape[0], site[i].shape[1], site[i].shape[2],
-                    site[i].value);
+            fprintf(out, "      - [%.10g, %.10g, %.10g, %.5g]\n", site[i].shape[0], site[i].shape[1],
+                    site[i].shape[2], site[i].value);
         free(site);
     }
     return true;
@@ -388,7 +389,10 @@ char *k25_calibration_print(const struct k25_calibration *calibration, struct k2
     print_range(out, "batch", calibration->batch);
     print_range(out, "context", calibration->context);
     print_range(out, "tp", calibration->tp);
-    fprintf(out, "parameters:\n");
+    int parameters = 0;
+    for (int id = 0; id < K25_PARAMS; id++)
+        parameters += calibration->set[id];
+    fprintf(out, parameters > 0 ? "parameters:\n" : "parameters: {}\n");
     for (int id = 0; id < K25_PARAMS; id++) {
         const struct k25_param_info *info = &k25_param_info[id];
         if (calibration->set[id])

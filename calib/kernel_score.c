@@ -149,8 +149,8 @@ static bool judge_table(const struct k25_kernel_table *table, int family, struct
     return ok;
 }
 
-/* Which rows of a group are warm, fitted and scored. `scratch` has a place for each row of the table; a group touches
- * only those of its families. */
+/* Which rows of a group are warm, fitted and scored. `scratch` has a place for each row of the table; a group
+ * touches only those of its families. */
 static void split_group(const struct k25_kernel_table *table, int group, const struct k25_priors *priors,
                         struct k25_kernel_scores *scores, double *scratch)
 {

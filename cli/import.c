@@ -58,12 +58,9 @@ static enum k25_status import_hf(const char *path, struct k25_error *error)
         !write(given.out, k25_architecture_print(&architecture, error), error) ||
         !write(beside, k25_weights_print(&weights, error), error))
         return cli_failed(error);
-    double elements[K25_TENSORS], total = 0;
-    k25_count_parameters(&architecture, elements);
-    for (int tensor = 0; tensor < K25_TENSORS; tensor++)
-        total += elements[tensor];
     printf("%s: architecture %s, %d layers, %.1f B parameters, %.1f B active\n", given.out, architecture.name,
-           k25_layer_count(&architecture), total / 1e9, k25_active_parameters(&architecture) / 1e9);
+           k25_layer_count(&architecture), k25_total_parameters(&architecture) / 1e9,
+           k25_active_parameters(&architecture) / 1e9);
     printf("%s: weights %s, checkpoint %.1f GB\n", beside, weights.name,
            k25_checkpoint_bytes(&architecture, &weights) / 1e9);
     const char *unsupported = k25_architecture_unsupported(&architecture);

@@ -19,15 +19,6 @@ static const struct poptOption options[] = {
 
 typedef bool lister(const struct k25_library *library, struct cli_table *table, struct k25_error *error);
 
-static double parameters(const struct k25_architecture *architecture)
-{
-    double elements[K25_TENSORS], total = 0;
-    k25_count_parameters(architecture, elements);
-    for (int tensor = 0; tensor < K25_TENSORS; tensor++)
-        total += elements[tensor];
-    return total;
-}
-
 /* "ARCHITECTURE.SCHEME" in two; names of architectures have dots of their own. */
 static const char *split_scheme(const char *name, char *architecture, size_t size)
 {
@@ -80,7 +71,7 @@ static bool add_architecture(const struct k25_library *library, const char *name
     cli_table_number(table, k25_layer_count(&a));
     cli_table_number(table, a.hidden);
     cli_table_number(table, a.moe.experts > 0 ? a.moe.experts : NAN);
-    cli_table_number(table, parameters(&a) / 1e9);
+    cli_table_number(table, k25_total_parameters(&a) / 1e9);
     cli_table_number(table, k25_active_parameters(&a) / 1e9);
     cli_table_number(table, a.max_context);
     cli_table_text(table, "%s", unsupported != NULL ? unsupported : "");
@@ -127,7 +118,7 @@ static bool add_weights(const struct k25_library *library, const char *name, con
     else
         cli_table_nothing(table);
     add_format(table, &w.format[K25_T_ATTENTION]);
-    cli_table_number(table, parameters(&a) / 1e9);
+    cli_table_number(table, k25_total_parameters(&a) / 1e9);
     cli_table_number(table, k25_active_parameters(&a) / 1e9);
     cli_table_number(table, k25_checkpoint_bytes(&a, &w) / 1e9);
     cli_table_text(table, "%s", w.source);

@@ -10,14 +10,10 @@ static const double MINOR = 0.01; /* operators below this share of GPU time are 
 static void print_question(const struct cli_answer *answer)
 {
     const struct k25_scenario *s = &answer->scenario;
-    double elements[K25_TENSORS], total = 0;
     char words[320];
-    k25_count_parameters(&s->architecture, elements);
-    for (int tensor = 0; tensor < K25_TENSORS; tensor++)
-        total += elements[tensor];
     printf("%s\n", s->title[0] != '\0' ? s->title : s->name);
     printf("  model    %s, weights %s (%.1f B parameters, %.1f B active, %.1f GB)\n", s->architecture.name,
-           s->weights.name, total / 1e9, k25_active_parameters(&s->architecture) / 1e9,
+           s->weights.name, k25_total_parameters(&s->architecture) / 1e9, k25_active_parameters(&s->architecture) / 1e9,
            k25_checkpoint_bytes(&s->architecture, &s->weights) / 1e9);
     printf("  machine  %s: %dx %s\n", s->machine.name, s->machine.gpus, s->machine.gpu.name);
     cli_plan_words(answer, words, sizeof words);

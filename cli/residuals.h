@@ -20,8 +20,8 @@ struct cli_residuals {
     struct cli_residual of[K25_KERNEL_CLASSES];
 };
 
-/* Which family the table of each class is made of. Two families left for one class, or none at all of the names that
- * --kernel-family gave, is an error that lists them. */
+/* Which family the table of each class is made of. Two families left for one class, or none at all of the names
+ * that --kernel-family gave, is an error that lists them. */
 bool cli_residuals_choose(const struct cli_evidence *evidence, const char *const *families,
                           struct cli_residuals *chosen, struct k25_error *error);
 

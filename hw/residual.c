@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NEIGHBOURS = 12 };
+enum { NEIGHBOURS = 12, LEAF = 6 };
 
 /* How far a site is heard along each logarithm; 0: the class has no coordinates. Along n and k, libraries switch
  * kernels more often than along the rows. */
@@ -147,18 +147,28 @@ static void offer(struct search *s, const struct k25_residual_site *site)
         s->bound = fmin(s->bound, s->square[NEIGHBOURS - 1]);
 }
 
-static void find(struct search *s, const struct k25_residual_site *site, size_t count, int axis)
+/* `outside`: how far the point lies outside of the box that holds these sites, along each coordinate; `square`:
+ * that distance, squared. Boxes beyond the bound are passed over whole. */
+static void find(struct search *s, const struct k25_residual_site *site, size_t count, int axis,
+                 double outside[K25_SHAPE], double square)
 {
-    if (count == 0)
+    if (count <= LEAF) {
+        for (size_t i = 0; i < count; i++)
+            offer(s, &site[i]);
         return;
+    }
     size_t middle = count / 2;
     const struct k25_residual_site *above = site + middle + 1;
-    double side = s->at[axis] - site[middle].at[axis];
+    double side = s->at[axis] - site[middle].at[axis], before = outside[axis];
+    double far = square - before * before + side * side;
     int next = (axis + 1) % K25_SHAPE;
-    find(s, side < 0 ? site : above, side < 0 ? middle : count - middle - 1, next);
+    find(s, side < 0 ? site : above, side < 0 ? middle : count - middle - 1, next, outside, square);
     offer(s, &site[middle]);
-    if (side * side < s->bound)
-        find(s, side < 0 ? above : site, side < 0 ? count - middle - 1 : middle, next);
+    if (far >= s->bound)
+        return;
+    outside[axis] = side;
+    find(s, side < 0 ? above : site, side < 0 ? count - middle - 1 : middle, next, outside, far);
+    outside[axis] = before;
 }
 
 static double covariance(double square)
@@ -167,28 +177,29 @@ static double covariance(double square)
     return left > 0 ? left * left : 0;
 }
 
-/* The mean at the point given the sites: k' K^-1 r, by L D L' in place. A dozen rows: a library's call costs more
- * than the work. Distinct sites make K positive definite. */
+/* The mean at the point given the sites: k' K^-1 r, by L D L' of the upper half in place. A dozen rows: a library's
+ * call costs more than the work. Distinct sites make K positive definite. */
 static double krige(const struct search *s)
 {
     double matrix[NEIGHBOURS][NEIGHBOURS], solved[NEIGHBOURS], mean = 0;
     size_t n = s->count;
     for (size_t i = 0; i < n; i++) {
         solved[i] = s->site[i]->value;
-        for (size_t j = 0; j <= i; j++)
+        for (size_t j = i; j < n; j++)
             matrix[i][j] = covariance(square_distance(s->site[i]->at, s->site[j]->at));
     }
     for (size_t j = 0; j < n; j++) {
+        double pivot = 1 / matrix[j][j];
         for (size_t i = j + 1; i < n; i++) {
-            double factor = matrix[i][j] / matrix[j][j];
+            double factor = matrix[j][i] * pivot;
             for (size_t k = i; k < n; k++)
-                matrix[k][i] -= factor * matrix[k][j];
+                matrix[i][k] -= factor * matrix[j][k];
             solved[i] -= factor * solved[j];
         }
     }
     for (size_t i = n; i-- > 0;) {
         for (size_t k = i + 1; k < n; k++)
-            solved[i] -= matrix[k][i] * solved[k];
+            solved[i] -= matrix[i][k] * solved[k];
         solved[i] /= matrix[i][i];
         mean += covariance(s->square[i]) * solved[i];
     }
@@ -207,6 +218,7 @@ double k25_residual(const struct k25_residuals *residuals, const struct k25_kern
         at[i] = log(call->shape[i]) / reach[call->class][i];
     }
     struct search search = {.at = at, .bound = 1};
-    find(&search, table->site, table->count, 0);
+    double outside[K25_SHAPE] = {0};
+    find(&search, table->site, table->count, 0, outside, 0);
     return krige(&search);
 }

@@ -31,7 +31,7 @@ struct k25_residual_site {
 
 struct k25_residual_table {
     size_t count; /* 0: no table */
-    struct k25_residual_site *site; /* arranged for the search: the middle one splits the others along one coordinate */
+    struct k25_residual_site *site; /* a tree in place: the middle one splits the others along one coordinate */
 };
 
 /* Starts all zero: no table at all. */

@@ -273,6 +273,15 @@ void k25_count_parameters(const struct k25_architecture *architecture, double el
     elements[K25_T_MTP] += a->mtp_layers * (2 * H * H + 3 * H);
 }
 
+double k25_total_parameters(const struct k25_architecture *architecture)
+{
+    double elements[K25_TENSORS], total = 0;
+    k25_count_parameters(architecture, elements);
+    for (int i = 0; i < K25_TENSORS; i++)
+        total += i == K25_T_MTP ? 0 : elements[i];
+    return total;
+}
+
 double k25_active_parameters(const struct k25_architecture *architecture)
 {
     const struct k25_moe *moe = &architecture->moe;

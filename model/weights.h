@@ -74,6 +74,9 @@ double k25_weight_bytes(const struct k25_format *format);
  * K25_T_EMBEDDING. */
 void k25_count_parameters(const struct k25_architecture *architecture, double elements[K25_TENSORS]);
 
+/* Parameters of the model as published: all but the multi-token-prediction modules. */
+double k25_total_parameters(const struct k25_architecture *architecture);
+
 /* Parameters a token touches: all but the embedding, the routed experts that it is not sent to, and MTP. */
 double k25_active_parameters(const struct k25_architecture *architecture);
 

@@ -1,9 +1,11 @@
 /* Any file of ours, by the kind it says it is. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "base/yaml.h"
+#include "calib/kernel_rules.h"
 #include "scenarios/scenario.h"
 
 typedef bool checker(const struct k25_library *library, const char *path, struct k25_error *error);
@@ -83,16 +85,32 @@ static bool check_calibration(const struct k25_library *library, const char *pat
     return true;
 }
 
-static const char *const kinds[] = {"scenario",   "architecture",  "weights",     "machine",
-                                    "parameters", "link_defaults", "calibration", NULL};
-static checker *const checkers[] = {check_scenario,   check_architecture,  check_weights,    check_machine,
-                                    check_parameters, check_link_defaults, check_calibration};
+static bool check_kernels(const struct k25_library *library, const char *path, struct k25_error *error)
+{
+    char base[1024];
+    int length = snprintf(base, sizeof base, "%s/calib/kernels.yaml", library->root);
+    if (length < 0 || (size_t)length >= sizeof base)
+        return k25_fail(error, K25_BAD_INPUT, "a file name is too long");
+    /* Rules of a user's own name classes of those that come along; these stand alone. */
+    char *given = realpath(path, NULL), *ours = realpath(base, NULL);
+    bool own = given == NULL || ours == NULL || strcmp(given, ours) != 0;
+    free(given);
+    free(ours);
+    struct k25_kernel_rules *rules = k25_kernel_rules_load(base, own ? path : NULL, error);
+    k25_kernel_rules_free(rules);
+    return rules != NULL;
+}
+
+static const char *const kinds[] = {"scenario",      "architecture", "weights", "machine", "parameters",
+                                    "link_defaults", "calibration",  "kernels", NULL};
+static checker *const checkers[] = {check_scenario,      check_architecture, check_weights, check_machine,
+                                    check_parameters,    check_link_defaults, check_calibration, check_kernels};
 
 /* The index of the kind that the file says it is, -1 with an error. */
 static int read_kind(const char *path, struct k25_error *error)
 {
     static const char *const expected =
-        "scenario, architecture, weights, machine, parameters, link_defaults or calibration";
+        "scenario, architecture, weights, machine, parameters, link_defaults, calibration or kernels";
     struct k25_yaml *yaml = k25_yaml_read(path, error);
     if (yaml == NULL)
         return -1;

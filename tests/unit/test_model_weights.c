@@ -79,6 +79,7 @@ static void published_totals(void **state)
         k25_count_parameters(&a, n);
         for (int j = 0; j < K25_TENSORS; j++) total += j == K25_T_MTP ? 0 : n[j];
         assert_close(total, cases[i].total * 1e9, 0.002);
+        assert_close(k25_total_parameters(&a), total, 1e-15);
         assert_close(k25_active_parameters(&a), cases[i].active * 1e9, cases[i].tolerance);
     }
 }
