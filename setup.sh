@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")"
 
-PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libgsl-dev libyaml-dev libisal-dev libjansson-dev libpopt-dev libcmocka-dev python3 mandoc"
+PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libgsl-dev libyaml-dev libisal-dev libsqlite3-dev libjansson-dev libpopt-dev libcmocka-dev python3 mandoc"
 TEST_PACKAGES="jupyter-nbconvert python3-ipykernel python3-matplotlib"
 
 install_missing() {
@@ -47,6 +47,8 @@ case "${1:-}" in
     build release
     echo "setup: k25sim predict scenarios/tp8_bs1.yaml"
     build/release/k25sim predict scenarios/tp8_bs1.yaml
+    echo
+    echo "setup: the program is $PWD/build/release/k25sim; \`cmake --install build/release\` puts it where the shell finds it"
     ;;
 *)
     echo "setup: unknown option '$1', expected --deps or --test" >&2

@@ -27,7 +27,7 @@ static const char *look_alike(struct k25_span text)
         (strncasecmp(head.text, "<!doc", 5) == 0 || strncasecmp(head.text, "<html", 5) == 0))
         return "an HTML page, not the file itself";
     if (k25_span_starts(head, "SQLite format 3"))
-        return "an SQLite database";
+        return "an SQLite database (k25sim inspect reads those of nsys)";
     if (k25_span_find(head, "QDSTRM") != NULL)
         return "an nsys stream that was never finalised (qdstrm)";
     if (k25_span_starts(head, "\xff\xfe") || k25_span_starts(head, "\xfe\xff"))

@@ -47,7 +47,7 @@ bool k25_nccl_row_add(struct k25_nccl_reader *reader, struct k25_open_run *open,
             return k25_evidence_fault(
                 &reader->evidence, row->line, line, line.text,
                 "wrong results: %lld wrong elements in the row of %llu bytes, which measures "
-                "nothing (--allow-wrong keeps it)",
+                "nothing (--lenient keeps it)",
                 (long long)wrong, (unsigned long long)row->bytes);
     }
     void *more = k25_list_add(run->row, &run->rows, &open->room, sizeof *run->row);

@@ -340,7 +340,7 @@ static bool judge(struct k25_nccl_reader *reader, struct k25_open_run *open, boo
     if (run->out_of_bounds > 0 && open->wrong_rows == 0 && !evidence->options.allow_wrong)
         return k25_evidence_fault(evidence, run->line, nowhere, NULL,
                                   "wrong results: %lld values out of bounds, says the footer of this run "
-                                  "(--allow-wrong keeps it)",
+                                  "(--lenient keeps it)",
                                   (long long)run->out_of_bounds);
     k25_nccl_name_op(open, evidence->file, reader->command);
     run->tag = k25_front_tag(&reader->tests->arena, open->front);

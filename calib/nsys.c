@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 
-enum { COLUMNS = 24, MOST_TABLES = 4096, HEAD = 1 << 20 };
+enum { COLUMNS = 24, MOST_TABLES = 4096 };
 
 #define HOW "nsys stats -r cuda_gpu_kern_sum -f csv"
 
@@ -410,29 +410,27 @@ static bool ends_in(const char *path, const char *suffix)
 static bool refuse_binary(const char *path, struct k25_error *error)
 {
     FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "rb");
-    char *head = file == NULL ? NULL : malloc(HEAD);
-    struct k25_span text = {head, head == NULL ? 0 : fread(head, 1, HEAD, file)};
+    char head[16];
+    struct k25_span first = {head, file == NULL ? 0 : fread(head, 1, sizeof head, file)};
     if (file != NULL)
         fclose(file);
-    struct k25_span first = {head, text.size < 16 ? text.size : 16};
     bool refused = true;
     if (k25_span_find(first, "QDSTRM") != NULL || ends_in(path, ".qdstrm"))
         k25_fail(error, K25_BAD_INPUT,
                  "%s: a qdstrm, an nsys stream that was never finalised: run QdstrmImporter on it, then " HOW,
                  path);
-    else if (k25_span_find(text, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE") != NULL &&
-             k25_span_find(text, "CUPTI_ACTIVITY_KIND_KERNEL") == NULL && k25_span_starts(text, "SQLite format 3"))
-        k25_fail(
-            error, K25_BAD_INPUT,
-            "%s: graph level only: this export of nsys holds whole CUDA graphs and no kernels, re-record with "
-            "--cuda-graph-trace=node",
-            path);
-    else if (k25_span_starts(text, "SQLite format 3") || ends_in(path, ".nsys-rep") || ends_in(path, ".qdrep"))
-        k25_fail(error, K25_BAD_INPUT, "%s: a database of nsys, not a summary: run '" HOW " %s' and read that",
+    else if (k25_span_starts(first, "SQLite format 3"))
+        k25_fail(error, K25_BAD_INPUT,
+                 "%s: an SQLite export of nsys, expected text (k25sim inspect reads both): run '" HOW
+                 " %s' and read that",
                  path, path);
+    else if (ends_in(path, ".nsys-rep") || ends_in(path, ".qdrep"))
+        k25_fail(error, K25_BAD_INPUT,
+                 "%s: a recording of nsys, not a summary: run 'nsys export -t sqlite %s' or '" HOW
+                 " %s' and read what it writes",
+                 path, path, path);
     else
         refused = false;
-    free(head);
     return refused;
 }
 

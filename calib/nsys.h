@@ -1,8 +1,9 @@
 /* Kernel summaries of Nsight Systems: `nsys stats -r cuda_gpu_kern_sum` as CSV, as columns on a terminal
  * (thousands separated or not) and as a box, and the CSV that its window exports ("1.234 ms" in the cells).
  *
- * One file may hold several reports; all but kernel summaries are stepped over. Databases and streams (.sqlite,
- * .nsys-rep, .qdstrm) are refused with the command that makes a summary of them.
+ * One file may hold several reports; all but kernel summaries are stepped over. Recordings and streams (.nsys-rep,
+ * .qdstrm) are refused with the command that makes a summary of them, SQLite exports because calib/nsys_sqlite.h
+ * reads them.
  */
 #ifndef K25_CALIB_NSYS_H
 #define K25_CALIB_NSYS_H

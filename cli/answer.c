@@ -175,7 +175,8 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
     char context[40];
     sentences->count = 0;
     for (size_t i = 0; i < scenario->assumptions; i++)
-        say(sentences, "%s", scenario->assumption[i]);
+        say(sentences, "%s%s", cli_count(answer->set) > 0 ? "of the scenario as written: " : "",
+            scenario->assumption[i]);
     say(sentences, "context %s is the mean number of tokens in the cache of a sequence while the steps run",
         k25_text_count(scenario->plan.context, context, sizeof context));
     if (answer->prediction.memory.fits) {

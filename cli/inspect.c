@@ -7,8 +7,10 @@
 
 #include "base/text.h"
 #include "calib/inflate.h"
+#include "calib/nsys_sqlite.h"
 
-const char *const inspect_kind_names[] = {"trace", "profiler_table", "nccl_tests", "nsys", "bench", NULL};
+const char *const inspect_kind_names[] = {"trace",       "profiler_table", "nccl_tests", "nsys",
+                                          "nsys_sqlite", "bench",          NULL};
 
 static struct {
     const char *kernels, *top, *format, *rank;
@@ -84,15 +86,16 @@ enum inspect_kind inspect_sniff(const char *path)
                                        "Generating SQLite",
                                        "cuda_gpu_kern_sum",
                                        "does not contain CUDA kernel data",
-                                       "SQLite format 3",
                                        "QDSTRM",
                                        NULL};
     static const char *const nccl[] = {"busbw", "nThread", "nccl-tests", "_perf", "NCCL", NULL};
     const char *end = strrchr(path, '.');
+    if (k25_nsys_sqlite_is(path) ||
+        (end != NULL && strcmp(end, ".sqlite") == 0)) /* told by its name alone: damaged */
+        return INSPECT_NSYS_SQLITE;
     char *head = malloc(HEAD + 1);
     enum inspect_kind kind = INSPECT_TRACE;
-    bool native = end != NULL &&
-                  (strcmp(end, ".qdstrm") == 0 || strcmp(end, ".nsys-rep") == 0 || strcmp(end, ".sqlite") == 0);
+    bool native = end != NULL && (strcmp(end, ".qdstrm") == 0 || strcmp(end, ".nsys-rep") == 0);
     if (head != NULL && read_head(path, head)) {
         const char *start = head + strspn(head, "\xef\xbb\xbf \t\r\n");
         kind = looks_like_json(start)      ? sniff_json(head)
@@ -246,7 +249,8 @@ const struct cli_command cli_inspect = {
                "  traces of torch.profiler (*.pt.trace.json, .gz or not): files of the ranks of one session, or\n"
                "    their folder, of which the newest complete set is read\n"
                "  tables of torch.profiler (profiler_out_0.txt), output of nccl-tests, kernel summaries of nsys\n"
-               "    stats, results of vllm bench serve and SGLang: a short table of each\n"
+               "    stats, files of nsys export -t sqlite, results of vllm bench serve and SGLang: a short table\n"
+               "    of each\n"
                "With all ranks, collectives are split into transfer, which all share, and wait for the last one.\n"
                "\n"
                "examples:\n"

@@ -4,7 +4,7 @@
  *     inspect_capture.c   the tables of a capture
  *     inspect_notes.c     what to know beside them: what was left out, and what cannot be told
  *     inspect_render.c    a capture for people, as JSON, as CSV
- *     inspect_summary.c   text summaries: one table each
+ *     inspect_summary.c   summaries: one table each
  */
 #ifndef K25_CLI_INSPECT_H
 #define K25_CLI_INSPECT_H
@@ -19,6 +19,7 @@ enum inspect_kind {
     INSPECT_PROFILER_TABLE,
     INSPECT_NCCL_TESTS,
     INSPECT_NSYS,
+    INSPECT_NSYS_SQLITE,
     INSPECT_BENCH,
 };
 extern const char *const inspect_kind_names[];

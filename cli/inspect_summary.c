@@ -1,4 +1,4 @@
-/* Text summaries: one table each. */
+/* Summaries: one table each. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "calib/bench.h"
 #include "calib/nccl_tests.h"
 #include "calib/nsys.h"
+#include "calib/nsys_sqlite.h"
 #include "calib/profiler_table.h"
 #include "cli/inspect.h"
 
@@ -164,6 +165,67 @@ static bool read_nsys(const char *path, const struct k25_evidence_options *optio
     return true;
 }
 
+static const struct cli_column nsys_sqlite_columns[] = {
+    {"rank", "rank", CLI_COUNT, 0},
+    {"device", "device", CLI_COUNT, 0},
+    {"pid", NULL, CLI_COUNT, 0},
+    {"name", "kernel", CLI_TEXT, 48},
+    {"class", "class", CLI_TEXT, 0},
+    {"calls", "calls", CLI_COUNT, 0},
+    {"total_ms", "total ms", CLI_FIGURE, 0},
+    {"mean_us", "mean us", CLI_FIGURE, 0},
+    {"min_us", NULL, CLI_FIGURE, 0},
+    {"max_us", NULL, CLI_FIGURE, 0},
+    {"share", "share", CLI_FIGURE, 0},
+    {NULL, NULL, CLI_TEXT, 0},
+};
+
+static void add_device(size_t rank, const struct k25_nsys_device *device, const struct k25_kernel_rules *rules,
+                       struct cli_table *table)
+{
+    for (size_t i = 0; i < device->table.rows; i++) {
+        const struct k25_nsys_row *row = &device->table.row[i];
+        cli_table_number(table, (double)rank);
+        cli_table_number(table, device->device >= 0 ? (double)device->device : NAN);
+        cli_table_number(table, device->pid >= 0 ? (double)device->pid : NAN);
+        cli_table_text(table, "%s", row->name);
+        cli_table_text(table, "%s", class_name(rules, row->name));
+        cli_table_number(table, (double)row->instances);
+        cli_table_number(table, row->total_ns * 1e-6);
+        cli_table_number(table, row->avg_ns * 1e-3);
+        cli_table_number(table, row->min_ns * 1e-3);
+        cli_table_number(table, row->max_ns * 1e-3);
+        cli_table_number(table, device->table.total_ns > 0 ? row->total_ns / device->table.total_ns : NAN);
+    }
+}
+
+static bool read_nsys_sqlite(const char *path, const struct k25_evidence_options *options,
+                             const struct k25_kernel_rules *rules, struct inspect_summary *summary,
+                             struct k25_error *error)
+{
+    struct k25_nsys_database *nsys = k25_nsys_sqlite_read(path, options, error);
+    char missing[160] = "";
+    double total = 0;
+    if (nsys == NULL)
+        return false;
+    cli_table_open(&summary->table, nsys_sqlite_columns);
+    for (size_t i = 0; i < nsys->devices; i++) {
+        total += nsys->device[i].table.total_ns * 1e-6;
+        add_device(i, &nsys->device[i], rules, &summary->table);
+    }
+    if (nsys->graphs > 0 && nsys->graph_kernels == 0)
+        snprintf(missing, sizeof missing,
+                 "; without what ran in %lld replays of CUDA graphs (%.3f ms), re-record with "
+                 "--cuda-graph-trace=node",
+                 (long long)nsys->graphs, nsys->graph_ns * 1e-6);
+    snprintf(summary->title, sizeof summary->title,
+             "SQLite export of Nsight Systems: %zu rank%s, %lld kernels, %.3f ms%s", nsys->devices,
+             nsys->devices > 1 ? "s" : "", (long long)nsys->kernels, total, missing);
+    summary->left_out = nsys->left_out;
+    k25_nsys_sqlite_free(nsys);
+    return true;
+}
+
 /* ---- load tests ---- */
 
 static const struct cli_column bench_columns[] = {
@@ -220,6 +282,8 @@ bool inspect_read_summary(const char *path, enum inspect_kind kind, const struct
         return read_nccl(path, options, summary, error);
     case INSPECT_NSYS:
         return read_nsys(path, options, rules, summary, error);
+    case INSPECT_NSYS_SQLITE:
+        return read_nsys_sqlite(path, options, rules, summary, error);
     case INSPECT_BENCH:
         return read_bench(path, options, summary, error);
     case INSPECT_TRACE:

@@ -58,6 +58,11 @@ static enum k25_status complain(const char *command, const struct k25_error *err
     return error->status;
 }
 
+static bool is_built_in(const char *name)
+{
+    return strcmp(name, "help") == 0 || strcmp(name, "version") == 0;
+}
+
 static const struct cli_command *find_command(const char *name, struct k25_error *error)
 {
     const char *names[COMMANDS + 3];
@@ -119,7 +124,7 @@ static enum k25_status flush_output(const char *command, enum k25_status status)
 static enum k25_status run_help(const char *const *arguments)
 {
     struct k25_error error;
-    if (arguments[0] == NULL) {
+    if (arguments[0] == NULL || is_built_in(arguments[0])) {
         print_overview();
         return K25_OK;
     }
@@ -147,8 +152,10 @@ static enum k25_status run_command(const struct cli_command *command, int argc, 
     } else {
         static const char *const none[] = {NULL};
         const char **arguments = poptGetArgs(context);
+        error.message[0] = '\0';
         status = command->run(&cli, arguments != NULL ? (const char *const *)arguments : none, &error);
-        if (status > K25_NEGATIVE)
+        /* A negative answer may have been printed as a result, or come as an error with its reason. */
+        if (status != K25_OK && error.message[0] != '\0')
             complain(command->name, &error);
     }
     poptFreeContext(context);
@@ -162,6 +169,11 @@ static enum k25_status run(const char **arguments)
     const char **rest = version_asked || help_asked || arguments == NULL ? none : arguments + 1;
     if (strcmp(name, "help") == 0)
         return run_help((const char *const *)rest);
+    if (strcmp(name, "version") == 0 && rest[0] != NULL) {
+        struct k25_error error;
+        k25_fail(&error, K25_BAD_INPUT, "takes no argument, found '%s'", rest[0]);
+        return complain("version", &error);
+    }
     if (strcmp(name, "version") == 0) {
         printf("k25sim %s\n", K25_VERSION);
         return K25_OK;

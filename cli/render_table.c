@@ -11,7 +11,9 @@ static void print_question(const struct cli_answer *answer)
 {
     const struct k25_scenario *s = &answer->scenario;
     char words[320];
-    printf("%s\n", s->title[0] != '\0' ? s->title : s->name);
+    /* A title speaks of the scenario as written. */
+    bool changed = cli_count(answer->set) > 0;
+    printf("%s%s\n", !changed && s->title[0] != '\0' ? s->title : s->name, changed ? ", changed by --set" : "");
     printf("  model    %s, weights %s (%.1f B parameters, %.1f B active, %.1f GB)\n", s->architecture.name,
            s->weights.name, k25_total_parameters(&s->architecture) / 1e9, k25_active_parameters(&s->architecture) / 1e9,
            k25_checkpoint_bytes(&s->architecture, &s->weights) / 1e9);

@@ -17,7 +17,7 @@ static struct {
 
 static const struct poptOption options[] = {
     {"set", '\0', POPT_ARG_ARGV, &given.set, 0, "override a key of the scenario (may be repeated)", "KEY=VALUE"},
-    {"steps", '\0', POPT_ARG_STRING, &given.steps, 0, "how many steps (default 20)", "N"},
+    {"steps", '\0', POPT_ARG_STRING, &given.steps, 0, "how many steps, at least 2 (default 20)", "N"},
     {"seed", '\0', POPT_ARG_STRING, &given.seed, 0, "of the random numbers (default 1)", "N"},
     {"noise", '\0', POPT_ARG_STRING, &given.noise, 0, "spread of one kernel's time in per cent (default 2)", "PERCENT"},
     {"slow-rank", '\0', POPT_ARG_STRING, &given.slow_rank, 0, "the rank that skew.lag holds back (default: none)", "R"},
@@ -38,7 +38,7 @@ static bool read_options(struct k25_simulation *simulation, struct k25_error *er
 {
     long long steps = 20, seed = 1, slow = -1;
     double noise = 2;
-    if (!whole("steps", given.steps, 1, 100000, &steps, error) ||
+    if (!whole("steps", given.steps, 2, 100000, &steps, error) ||
         !whole("seed", given.seed, 0, 4294967295, &seed, error) ||
         !whole("slow-rank", given.slow_rank, 0, K25_MAX_GPUS - 1, &slow, error))
         return false;
@@ -60,19 +60,21 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
     struct k25_sim_summary summary;
     if (!read_options(&simulation, error))
         return cli_failed(error);
-    if (given.trace != NULL && mkdir(given.trace, 0777) != 0 && access(given.trace, W_OK) != 0) {
-        k25_fail(error, K25_RESOURCE, "%s: cannot be made or written to", given.trace);
-        return cli_failed(error);
-    }
     bool ok = k25_scenario_load(&cli->library, arguments[0], (const char *const *)given.set,
                                 cli_count((const char *const *)given.set), &scenario, error) &&
               k25_scenario_question(&scenario, &question, error);
     if (ok && simulation.slow_rank >= question.group.n)
         ok = k25_fail(error, K25_BAD_INPUT, "--slow-rank %d: the plan has ranks 0 to %d", simulation.slow_rank,
                       question.group.n - 1);
-    ok = ok && k25_simulate_capture(&question, &scenario.params, &simulation, given.trace, &summary, error);
     if (ok) {
         k25_predict(&question, &scenario.params, &prediction);
+        if (!prediction.memory.fits)
+            ok = k25_fail(error, K25_NEGATIVE, "the plan does not fit in memory; `k25sim predict` says by how much");
+    }
+    if (ok && given.trace != NULL && mkdir(given.trace, 0777) != 0 && access(given.trace, W_OK) != 0)
+        ok = k25_fail(error, K25_RESOURCE, "%s: cannot be made or written to", given.trace);
+    ok = ok && k25_simulate_capture(&question, &scenario.params, &simulation, given.trace, &summary, error);
+    if (ok) {
         printf("%d steps on %d ranks, seed %llu, kernels +- %g %%\n", simulation.steps, question.group.n,
                (unsigned long long)simulation.seed, simulation.kernel_noise * 100);
         printf("step       median %.4g ms, 95 %% below %.4g ms, worst %.4g ms; predicted mean %.4g ms\n",

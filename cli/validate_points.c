@@ -15,7 +15,7 @@ static const struct cli_column error_columns[] = {
     {"median_pct", "median %", CLI_FIGURE, 0},
     {"mean_pct", "mean %", CLI_FIGURE, 0},
     {"worst_pct", "worst %", CLI_FIGURE, 0},
-    {"worst_id", "row", CLI_TEXT, 0},
+    {"worst_ids", "worst rows", CLI_TEXT, 0},
     {"bias_pct", "bias %", CLI_FIGURE, 0},
     {"inside_pct", "in 90 %", CLI_COUNT, 0},
     {NULL, NULL, CLI_TEXT, 0},
@@ -29,6 +29,36 @@ struct answers {
     const size_t *row;
     const double *value, *spread;
 };
+
+static double error_of(const struct cli_pair *pair, const struct answers *a, size_t i)
+{
+    return a->value[i] / pair->measured[a->row != NULL ? a->row[i] : i] - 1;
+}
+
+/* The rows with the largest errors, each once, with the largest of its errors. */
+static void add_worst(struct cli_table *table, const struct cli_pair *pair, const struct answers *a)
+{
+    enum { WORST = 3 };
+    char text[160] = "";
+    size_t taken[WORST], used = 0;
+    for (int n = 0; n < WORST; n++) {
+        size_t best = SIZE_MAX;
+        for (size_t i = 0; i < a->count; i++) {
+            size_t row = a->row != NULL ? a->row[i] : i;
+            bool seen = false;
+            for (int k = 0; k < n; k++)
+                seen = seen || taken[k] == row;
+            if (!seen && (best == SIZE_MAX || fabs(error_of(pair, a, i)) > fabs(error_of(pair, a, best))))
+                best = i;
+        }
+        if (best == SIZE_MAX)
+            break;
+        taken[n] = a->row != NULL ? a->row[best] : best;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.32s %+.1f", n > 0 ? ", " : "",
+                                 pair->point[taken[n]]->id, 100 * error_of(pair, a, best));
+    }
+    cli_table_text(table, "%s", text);
+}
 
 static void add_errors(struct cli_table *table, const struct cli_pair *pair, const struct answers *a)
 {
@@ -51,7 +81,7 @@ static void add_errors(struct cli_table *table, const struct cli_pair *pair, con
     cli_table_number(table, any ? score.mean * 100 : NAN);
     cli_table_number(table, any ? score.worst * 100 : NAN);
     if (any)
-        cli_table_text(table, "%s", pair->point[a->row != NULL ? a->row[score.worst_index] : score.worst_index]->id);
+        add_worst(table, pair, a);
     else
         cli_table_nothing(table);
     cli_table_number(table, any ? score.bias * 100 : NAN);

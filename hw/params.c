@@ -58,6 +58,10 @@ bool k25_param_valid(int id, double value)
         K25_GQA_SPLIT_TOKENS, K25_NCCL_LL,  K25_NCCL_LL_NORM, K25_NCCL_ETA,     K25_NCCL_RING,       K25_ONESHOT_ETA,
     };
     double in_unit = value / k25_param_info[id].scale;
+    if (id == K25_P_NORM || id == K25_NCCL_LL_NORM)
+        return in_unit >= 1 && in_unit <= 64; /* below 1 a norm is more than the sum of its parts */
+    if (id == K25_MLA_SPLITS || id == K25_MLA_SPLIT_TOKENS || id == K25_GQA_SPLIT_TOKENS)
+        return in_unit >= 1 && in_unit <= 1e9;
     if (value == 0) {
         for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
             if (divisors[i] == id)

@@ -123,8 +123,8 @@ struct k25_priors {
 bool k25_priors_load(const char *path, struct k25_priors *priors, struct k25_inputs *inputs,
                      struct k25_error *error);
 
-/* Whether a value (SI) makes sense for a parameter: positive and finite, between 1e-12 and 1e12 in its unit; 0 too,
- * where nothing is divided by it. */
+/* Whether a value (SI) makes sense for a parameter: between 1e-12 and 1e12 in its unit; 0 too, where nothing is divided by
+ * it; an exponent of a norm from 1 to 64; a count of splits or tokens from 1. */
 bool k25_param_valid(int id, double value);
 
 /* The index of a parameter by name, -1 when there is none. */

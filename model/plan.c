@@ -146,6 +146,11 @@ bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *
         return k25_fail(error, K25_BAD_INPUT, "%s: its %s is not supported yet", architecture->name, unsupported);
     if (!check_ranges(plan, inputs, error) || !check_supported(plan, inputs, error) || !check_division(plan, architecture, inputs, error))
         return false;
+    if (plan->tp > 1 && !machine->p2p &&
+        (plan->allreduce.backend == K25_AR_ONESHOT || plan->allreduce.backend == K25_AR_ONESHOT_THEN_NCCL))
+        return k25_inputs_fail(inputs, "plan.allreduce.backend", error,
+                               "one-shot needs peer access, which %s has switched off (p2p: false), expected nccl",
+                               machine->name);
     if (plan->tp * plan->pp * plan->dp > machine->gpus)
         return k25_inputs_fail(inputs, "plan.tp", error, "%d ranks on %s, which has %d GPUs", plan->tp,
                                machine->name, machine->gpus);

@@ -61,7 +61,8 @@ int k25_allreduce_choice(const struct k25_question *question, double rows, doubl
     case K25_AR_ONESHOT_THEN_NCCL:
         return bytes <= plan->oneshot_max_bytes || rows <= plan->oneshot_max_rows ? K25_BACKEND_ONESHOT : nccl;
     case K25_AR_FASTEST:
-        return k25_allreduce_time(K25_BACKEND_ONESHOT, bytes, &question->group, params) <
+        return question->machine->p2p &&
+                       k25_allreduce_time(K25_BACKEND_ONESHOT, bytes, &question->group, params) <
                        k25_allreduce_time((enum k25_backend)nccl, bytes, &question->group, params)
                    ? K25_BACKEND_ONESHOT
                    : nccl;
@@ -122,6 +123,15 @@ static double price_operators(const struct k25_question *question, const struct 
     return segment;
 }
 
+double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *p, const struct k25_params *params)
+{
+    double gap = params->value[K25_GRAPH_GAP];
+    if (k25_graph_runs(&plan->graph, p->step_work.tokens))
+        return gap;
+    /* Eager kernels start no faster than the host launches them: the GPU idles for the difference. */
+    return fmax(gap, params->value[K25_EAGER_LAUNCH] - p->gpu_busy / p->launches);
+}
+
 void k25_predict(const struct k25_question *question, const struct k25_params *params,
                  struct k25_prediction *p)
 {
@@ -140,9 +150,7 @@ void k25_predict(const struct k25_question *question, const struct k25_params *p
     /* The next step starts when the last rank is through with this one. */
     p->host = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * plan->batch +
               k25_wait_time(question->group.n, tail, params);
-    /* Eager kernels start no faster than the host launches them: the GPU idles for the difference. */
-    p->gaps = k25_graph_runs(&plan->graph, p->step_work.tokens) ? value[K25_GRAPH_GAP] * p->launches
-                    : fmax(value[K25_GRAPH_GAP], value[K25_EAGER_LAUNCH] - p->gpu_busy / p->launches) * p->launches;
+    p->gaps = k25_launch_gap(plan, p, params) * p->launches;
     p->step = p->gpu_busy + p->gaps + p->host;
     p->tokens_per_step = 1;
     p->tpot = p->step / p->tokens_per_step;

@@ -69,6 +69,11 @@ bool k25_question_make(const struct k25_architecture *architecture, const struct
 void k25_predict(const struct k25_question *question, const struct k25_params *params,
                  struct k25_prediction *prediction);
 
+/* s between the start of two kernels beyond what the first one takes: inside a CUDA graph the gap of the graph; eager, what
+ * the host's launches take beyond the mean kernel. */
+double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *prediction,
+                      const struct k25_params *params);
+
 /* The backend that the plan (or the cheaper price, for K25_AR_FASTEST) gives an AllReduce of `rows` tokens and
  * `bytes` bytes per rank. */
 int k25_allreduce_choice(const struct k25_question *question, double rows, double bytes,

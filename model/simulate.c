@@ -15,6 +15,7 @@ struct run {
     k25_sim_visit *visit;
     void *context;
     gsl_rng *random;
+    double gap; /* between two kernels */
     int step;
     double now[K25_MAX_GPUS];          /* when each rank is free */
     size_t segment[K25_MAX_OPERATORS]; /* kernels of the segment under way */
@@ -52,7 +53,7 @@ static double stretch(const struct run *run, int rank, double segment)
 /* Plays the kernels since the last collective on every rank. */
 static bool play_segment(struct run *run)
 {
-    double gap = run->params->value[K25_GRAPH_GAP];
+    double gap = run->gap;
     double segment = 0, nominal[K25_MAX_OPERATORS];
     for (size_t i = 0; i < run->length; i++) {
         segment += per_call(run, run->segment[i]);
@@ -84,7 +85,7 @@ static bool play_collective(struct run *run, size_t op)
     for (int rank = 0; rank < n; rank++) {
         if (!emit(run, rank, op, run->now[rank], end - run->now[rank]))
             return false;
-        run->now[rank] = end + run->params->value[K25_GRAPH_GAP];
+        run->now[rank] = end + run->gap;
     }
     return true;
 }
@@ -133,7 +134,8 @@ bool k25_simulate(const struct k25_question *question, const struct k25_params *
         k25_fail(error, K25_RESOURCE, "out of memory");
     if (ok) {
         gsl_rng_set(random, (unsigned long)simulation->seed);
-        *run = (struct run){question, params, simulation, prediction, visit, context, random, 0, {0}, {0}, 0};
+        *run = (struct run){question, params, simulation, prediction, visit, context, random,
+                            k25_launch_gap(&question->plan, prediction, params), 0, {0}, {0}, 0};
     }
     for (int step = 0; ok && step < simulation->steps; step++) {
         run->step = step;

@@ -17,6 +17,7 @@ struct builder {
     struct k25_step *step;
     int part;             /* of the operators being added */
     double calls;         /* layers in the group */
+    double rows;          /* tokens through the operators being added */
     const char *layers;   /* the group's name */
 };
 
@@ -30,7 +31,7 @@ static struct k25_operator *add(struct builder *b, const char *name)
     op->layers = b->layers;
     op->part = b->part;
     op->calls = b->calls;
-    op->rows = b->step->rows;
+    op->rows = b->rows;
     return op;
 }
 
@@ -240,16 +241,15 @@ static void add_head(struct builder *b)
     const struct k25_architecture *a = b->architecture;
     double slice = (double)a->vocabulary / b->plan->tp;
     add_elementwise(b, "final_norm", 1, 4 * a->hidden);
+    b->rows = b->step->tokens;
     add_gemm(b, "lm_head", K25_T_LM_HEAD, slice, a->hidden);
     if (b->plan->tp > 1) {
         struct k25_operator *op = add(b, "gather_logits");
         op->kind = K25_OP_ALLGATHER;
-        op->rows = b->step->tokens;
         op->message = op->rows * slice * ACTIVATION;
     }
     /* Softmax, top-p and the draw pass over FP32 logits of the whole vocabulary. */
     struct k25_operator *op = add(b, "sampling");
-    op->rows = b->step->tokens;
     op->call = (struct k25_kernel_call){
         .class = K25_KERNEL_ELEMENTWISE, .launches = 4, .bytes = 4 * op->rows * a->vocabulary * 4.0};
 }
@@ -258,7 +258,7 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
                     const struct k25_machine *machine, const struct k25_plan *plan, const struct k25_params *params,
                     struct k25_step *step)
 {
-    struct builder b = {architecture, weights, machine, plan, params, step, K25_PART_HEAD, 1, ""};
+    struct builder b = {architecture, weights, machine, plan, params, step, K25_PART_HEAD, 1, 0, ""};
     step->count = 0;
     step->kv_per_token = 0;
     step->tokens = plan->batch;
@@ -267,6 +267,7 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
         : k25_distinct_experts(architecture->moe.experts, architecture->moe.experts_per_token, step->rows,
                                params->value[K25_ROUTING_CV]);
 
+    b.rows = step->rows;
     add_embedding(&b);
     for (size_t i = 0; i < architecture->layer_groups; i++) {
         const struct k25_layers *layers = &architecture->layers[i];

@@ -137,8 +137,8 @@ static bool apply_parameters(struct overrides *overrides, struct k25_params *par
         if (!k25_parse_real(o->value, &value))
             return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: '%s' is not a number", o->key, o->value, o->value);
         if (!k25_param_valid(id, value * k25_param_info[id].scale))
-            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: %s is out of range, expected 1e-12 to 1e+12%s", o->key,
-                            o->value, o->value, k25_param_valid(id, 0) ? ", or 0" : "");
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: %s is out of range for %s%s", o->key, o->value,
+                            o->value, k25_param_info[id].name, k25_param_valid(id, 0) ? "; 0 is allowed" : "");
         params->value[id] = value * k25_param_info[id].scale;
         struct k25_input input = {o->key, o->value, (char *)k25_param_info[id].unit, K25_FROM_OVERRIDE, "--set", 0, 0};
         if (!k25_inputs_record(inputs, input, error))
@@ -186,6 +186,17 @@ static bool load_assumptions(const struct k25_yaml_node *node, const char *file,
     return true;
 }
 
+/* The scheme's file beside an architecture that is a file of the user's own: STEM.SCHEME.yaml beside STEM.yaml, as
+ * `import hf` writes them. */
+static bool weights_beside(const struct k25_scenario *s, const char *name, char *path, size_t size)
+{
+    const char *dot = strrchr(s->architecture_file, '.');
+    if (strchr(name, '/') != NULL || dot == NULL || strcmp(dot, ".yaml") != 0)
+        return false;
+    int length = snprintf(path, size, "%.*s.%s.yaml", (int)(dot - s->architecture_file), s->architecture_file, name);
+    return length > 0 && (size_t)length < size && k25_file_exists(path);
+}
+
 /* The path of a reference. Where it was written decides what a relative path is relative to, and where an error points. */
 static bool resolve(const struct k25_library *library, enum k25_shelf shelf, const char *name,
                     const struct k25_scenario *s, char *path, size_t size, struct k25_error *error)
@@ -194,6 +205,8 @@ static bool resolve(const struct k25_library *library, enum k25_shelf shelf, con
     const struct k25_input *input = k25_inputs_find(&s->inputs, key);
     const char *from = input != NULL && input->origin == K25_FROM_OVERRIDE ? "" : s->file;
     struct k25_error found;
+    if (shelf == K25_SHELF_WEIGHTS && weights_beside(s, name, path, size))
+        return true;
     return k25_library_find(library, shelf, name, s->architecture.name, from, path, size, &found) ||
            k25_inputs_fail(&s->inputs, key, error, "%s", found.message);
 }
@@ -208,6 +221,7 @@ static bool load_references(const struct k25_library *library, struct overrides 
     if (!k25_library_params(library, path, sizeof path) || !k25_priors_load(path, &s->priors, inputs, error))
         return false;
     if (!resolve(library, K25_SHELF_ARCHITECTURE, s->architecture_name, s, path, sizeof path, error) ||
+        snprintf(s->architecture_file, sizeof s->architecture_file, "%s", path) < 0 ||
         !k25_architecture_load(path, &s->architecture, inputs, error) ||
         !apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error) ||
         !k25_architecture_check(&s->architecture, inputs, error))
@@ -235,6 +249,8 @@ static bool take_name(const char *key, const char *written, struct overrides *ov
                       char *name, struct k25_error *error)
 {
     const char *given = overridden(overrides, key, NULL);
+    if (given != NULL && strlen(given) >= NAME_SIZE)
+        return k25_fail(error, K25_BAD_INPUT, "--set %s=...: longer than %d bytes", key, NAME_SIZE - 1);
     snprintf(name, NAME_SIZE, "%s", given != NULL ? given : written);
     struct k25_input input = {(char *)key, name, "", K25_FROM_OVERRIDE, "--set", 0, 0};
     return given == NULL || k25_inputs_record(&s->inputs, input, error);

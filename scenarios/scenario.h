@@ -31,8 +31,9 @@ struct k25_scenario {
     char file[512];
     char name[64];
     char title[256];
-    char architecture_name[128], weights_name[128], machine_name[128], calibration_name[128]; /* as written */
+    char architecture_name[512], weights_name[512], machine_name[512], calibration_name[512]; /* as written */
 
+    char architecture_file[1024]; /* where the architecture was found */
     struct k25_architecture architecture;
     struct k25_weights weights;
     struct k25_machine machine;

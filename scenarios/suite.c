@@ -108,12 +108,17 @@ static const char *machine_of(struct row *row)
 }
 
 /* The part of a message that says which model, scheme or machine is not in the library; NULL when it says something
- * else. */
-static const char *missing_name(const char *message)
+ * else, or when the name is the caller's own (`set`) and not the row's. */
+static const char *missing_name(const char *message, const char *const *set, size_t count)
 {
-    static const char *const starts[] = {"unknown architecture ", "unknown weights ", "unknown machine "};
+    static const struct { const char *start, *override; } names[] = {
+        {"unknown architecture ", "architecture="}, {"unknown weights ", "weights="}, {"unknown machine ", "machine="}};
     for (int i = 0; i < 3; i++) {
-        const char *at = strstr(message, starts[i]);
+        const char *at = strstr(message, names[i].start);
+        for (size_t s = 0; at != NULL && s < count; s++) {
+            if (strncmp(set[s], names[i].override, strlen(names[i].override)) == 0)
+                at = NULL;
+        }
         if (at != NULL)
             return at;
     }
@@ -165,7 +170,7 @@ static struct k25_scenario *obtain(const struct k25_library *library, struct k25
     snprintf(setting->key, sizeof setting->key, "%s", key);
     if (!k25_scenario_load(library, name, all, used, &setting->scenario, &error)) {
         /* What the row names and nobody has is a reason to skip it; any other fault is the caller's. */
-        const char *what = missing_name(error.message);
+        const char *what = missing_name(error.message, set, count);
         if (what != NULL) {
             skip(row, "%.*s", (int)fmin(150, (double)strcspn(what, ";")), what);
         } else {

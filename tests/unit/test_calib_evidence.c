@@ -81,7 +81,7 @@ static void look_alikes(void **state)
         {"version https://git-lfs.github.com/spec/v1\n", 43,
          "t: a git-lfs pointer, fetch the real file (git lfs pull), expected x"},
         {"<!DOCTYPE html>", 15, "t: an HTML page, not the file itself, expected x"},
-        {"SQLite format 3\0", 16, "t: an SQLite database, expected x"},
+        {"SQLite format 3\0", 16, "t: an SQLite database (k25sim inspect reads those of nsys), expected x"},
         {"\0QDSTRM\0", 8, "t: an nsys stream that was never finalised (qdstrm), expected x"},
         {"\xff\xfe"
          "a\0",

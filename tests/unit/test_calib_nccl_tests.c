@@ -180,11 +180,11 @@ static void refuses(void **state)
         "failure 719");
     refuse(FACTS HEAD " 8 2 float sum -1 24.2 0.3 0.5 248 24.2 0.3 0.5 0\n" ROW1,
            "t.txt:4:1: wrong results: 248 wrong elements in the row of 8 bytes, which measures nothing "
-           "(--allow-wrong "
+           "(--lenient "
            "keeps it)");
     refuse(
         FACTS HEAD ROW1 "# Out of bounds values : 3 FAILED\n",
-        "t.txt:2:1: wrong results: 3 values out of bounds, says the footer of this run (--allow-wrong keeps it)");
+        "t.txt:2:1: wrong results: 3 values out of bounds, says the footer of this run (--lenient keeps it)");
     refuse(FACTS HEAD ROW1 " 16384 4096 float su",
            "t.txt:5:2: a row of 4 cells, expected 13: cut or mixed with another "
            "line");
@@ -208,7 +208,7 @@ static void options(void **state)
     assert_int_equal(tests->left_out.count, 2);
     assert_string_equal(tests->left_out.first,
                         "t.txt:4:1: wrong results: 1000000 wrong elements in the row of 8 bytes, "
-                        "which measures nothing (--allow-wrong keeps it)");
+                        "which measures nothing (--lenient keeps it)");
     k25_nccl_tests_free(tests);
     const struct k25_evidence_options both = {.lenient = true, .allow_wrong = true};
     tests = parse_as("t.txt", text, &both, &error);
@@ -261,7 +261,7 @@ static void json_reports(void **state)
     refuse("{\"results\": [{\"size\": 8}]}", "t.txt:1:14: a row without a size or a time");
     refuse(
         "{\"results\": [{\"size\": 8, \"out_of_place\": {\"time\": 5, \"nwrong\": 2}}]}",
-        "t.txt:1:1: wrong results: 2 wrong elements in the row of 8 bytes, which measures nothing (--allow-wrong "
+        "t.txt:1:1: wrong results: 2 wrong elements in the row of 8 bytes, which measures nothing (--lenient "
         "keeps it)");
 }
 

@@ -191,13 +191,12 @@ static void refuses_databases(void **state)
     char folder[] = "/tmp/k25_nsys_XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/a.sqlite", folder);
-    refuse_file(path, "SQLite format 3\0 CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(", 63, "graph level only");
     refuse_file(path, "SQLite format 3\0 CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(", 58,
-                "a database of nsys, not a summary: run 'nsys stats");
+                "a.sqlite: an SQLite export of nsys, expected text (k25sim inspect reads both): run 'nsys stats");
     snprintf(path, sizeof path, "%s/a.bin", folder);
     refuse_file(path, ".QDSTRM\0", 8, "qdstrm");
     snprintf(path, sizeof path, "%s/a.nsys-rep", folder);
-    refuse_file(path, "anything", 8, "a database of nsys");
+    refuse_file(path, "anything", 8, "a recording of nsys, not a summary: run 'nsys export -t sqlite /tmp/");
     assert_int_equal(rmdir(folder), 0);
     struct k25_error error = {0};
     assert_null(k25_nsys_read("/nonexistent/x.csv", NULL, &error));
@@ -214,7 +213,7 @@ static void real_files(void **state)
     } cases[] = {
         {"bugs/100_nsys_no_kernel_data.csv", "SKIPPED: p.sqlite does not contain CUDA kernel data.", 0, 0},
         {"bugs/102_nsys_thousands.txt", NULL, 2, 2056667},
-        {"bugs/103_nsys_graph_level_only.sqlite", "graph level only", 0, 0},
+        {"bugs/103_nsys_graph_level_only.sqlite", "an SQLite export of nsys", 0, 0},
         {"bugs/104_nsys_two_devices.sqlite", "nsys stats -r cuda_gpu_kern_sum", 0, 0},
         {"bugs/105_nsys_cut_qdstrm.qdstrm", "qdstrm", 0, 0},
         {"samples/nsys_console_thousands_a100.txt", "no kernel summary among its reports", 0, 0},

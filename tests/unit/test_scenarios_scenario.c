@@ -199,7 +199,7 @@ static void wrong_overrides_word_for_word(void **state)
          "parameters or load"},
         {"parameters.nccl.hopp=1", "--set parameters.nccl.hopp=1: unknown parameter 'nccl.hopp', did you mean "
                                    "'nccl.hop'?"},
-        {"parameters.nccl.hop=-1", "--set parameters.nccl.hop=-1: -1 is out of range, expected 1e-12 to 1e+12, or 0"},
+        {"parameters.nccl.hop=-1", "--set parameters.nccl.hop=-1: -1 is out of range for nccl.hop; 0 is allowed"},
         {"parameters.nccl.hop=2us", "--set parameters.nccl.hop=2us: '2us' is not a number"},
         {"machine=rtx-pro-6000-8x-two-sockets",
          "--set machine=rtx-pro-6000-8x-two-sockets: unknown machine 'rtx-pro-6000-8x-two-sockets', did you mean "
