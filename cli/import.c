@@ -63,6 +63,10 @@ static enum k25_status import_hf(const char *path, struct k25_error *error)
            k25_active_parameters(&architecture) / 1e9);
     printf("%s: weights %s, checkpoint %.1f GB\n", beside, weights.name,
            k25_checkpoint_bytes(&architecture, &weights) / 1e9);
+    char sibling[1024];
+    if (given.quant == NULL && k25_path_beside(path, "hf_quant_config.json", sibling, sizeof sibling) &&
+        k25_file_exists(sibling))
+        printf("note: %s was not read; if it belongs to this checkpoint, pass it with --quant\n", sibling);
     const char *unsupported = k25_architecture_unsupported(&architecture);
     if (unsupported != NULL)
         printf("predict refuses it so far: its %s is not supported yet\n", unsupported);
