@@ -219,6 +219,26 @@ static void say_other(const char *what, const char *is, const char *was, const c
         say(sentences, "extrapolation: %s %s; the data of calibration %s come from %s", what, is, set, was);
 }
 
+/* Kernels for block-wise scales want whole blocks on every rank; an engine refuses a plan that cuts one. */
+static void say_blocks(const struct k25_scenario *scenario, struct cli_sentences *sentences)
+{
+    const struct k25_format *format = &scenario->weights.format[K25_T_ROUTED_EXPERTS];
+    double block = format->kind == K25_FP8 ? sqrt(format->group) : format->group;
+    int columns = scenario->architecture.moe.intermediate / scenario->plan.tp;
+    if (scenario->architecture.moe.experts > 0 && block >= 1 && fmod(columns, block) != 0)
+        say(sentences, "%d columns of an expert on a rank are no whole number of quantisation blocks of %g: engines may "
+            "refuse TP%d", columns, block, scenario->plan.tp);
+}
+
+/* A scheme given as a path may be another model's; one of the library never is. */
+static void say_weights(const struct k25_scenario *scenario, struct cli_sentences *sentences)
+{
+    const char *name = strrchr(scenario->weights_name, '/');
+    size_t length = strlen(scenario->architecture.name);
+    if (name != NULL && strncmp(name + 1, scenario->architecture.name, length) != 0)
+        say(sentences, "the weights are those of %s; is it a scheme of %s?", name + 1, scenario->architecture.name);
+}
+
 void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
 {
     const struct k25_scenario *scenario = &answer->scenario;
@@ -234,6 +254,11 @@ void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
         say_range("context", plan->context, set->context, 2, set->name, sentences);
         say_range("tp", plan->tp, set->tp, 1, set->name, sentences);
     }
+    say_blocks(scenario, sentences);
+    say_weights(scenario, sentences);
+    if (plan->graph.mode == K25_GRAPH_NONE && answer->prediction.step_work.tokens > 0 &&
+        scenario->architecture.mla.heads > 0)
+        say(sentences, "eager MLA chooses its splits by the context in powers of two: the step is a sawtooth over it");
     if (plan->graph.mode == K25_GRAPH_FULL && !k25_graph_runs(&plan->graph, answer->prediction.step_work.tokens))
         say(sentences, "%d rows are more than the largest captured CUDA graph (%d): the step runs eager",
             answer->prediction.step_work.tokens, plan->graph.max_rows);
