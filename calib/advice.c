@@ -5,33 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double STEP = 1e-4; /* of ln theta in the central differences */
-
-static void gradient(const struct k25_observed *o, const struct k25_params *params, const struct k25_uncertainty *u,
-                     double *g)
-{
-    struct k25_params moved = *params;
-    for (size_t j = 0; j < u->count; j++) {
-        double *value = &moved.value[u->id[j]], here = *value;
-        *value = here * exp(STEP);
-        double above = k25_observed_predict(o, &moved);
-        *value = here * exp(-STEP);
-        double below = k25_observed_predict(o, &moved);
-        *value = here;
-        g[j] = above > 0 && below > 0 ? log(above / below) / (2 * STEP) : 0;
-    }
-}
-
-static double product(const double *a, const double *b, const struct k25_uncertainty *u)
-{
-    double sum = 0;
-    for (size_t i = 0; i < u->count; i++) {
-        for (size_t j = 0; j < u->count; j++)
-            sum += a[i] * u->covariance[i * u->count + j] * b[j];
-    }
-    return sum;
-}
-
 static size_t candidates(const struct k25_question *question, struct k25_observed *list, char (*what)[128])
 {
     static const int batches[] = {1, 8, 32, 128};
@@ -72,16 +45,16 @@ size_t k25_advise(const struct k25_question *question, const struct k25_params *
     struct k25_observed list[K25_MAX_ADVICE], target = {.kind = K25_OBSERVED_STEP, .question = *question};
     char what[K25_MAX_ADVICE][128];
     double g[K25_PARAMS], h[K25_PARAMS];
-    gradient(&target, params, u, g);
-    double before = product(g, g, u);
+    k25_gradient_of(k25_observed_predict, &target, params, u, g);
+    double before = k25_covariance_of(g, g, u);
     *sd_before = sqrt(before);
     size_t count = 0, n = candidates(question, list, what);
     for (size_t i = 0; i < n; i++) {
         if (!(k25_observed_predict(&list[i], params) > 0))
             continue;
-        gradient(&list[i], params, u, h);
-        double cross = product(g, h, u);
-        double after = before - cross * cross / (product(h, h, u) + NOISE * NOISE);
+        k25_gradient_of(k25_observed_predict, &list[i], params, u, h);
+        double cross = k25_covariance_of(g, h, u);
+        double after = before - cross * cross / (k25_covariance_of(h, h, u) + NOISE * NOISE);
         if (sqrt(fmax(after, 0)) > 0.99 * *sd_before)
             continue;
         advice[count].sd_after = sqrt(fmax(after, 0));

@@ -36,15 +36,20 @@ double k25_output_value(const struct k25_prediction *p, enum k25_output output)
     }
 }
 
-/* g' C g */
-static double quadratic(const double *g, const struct k25_uncertainty *u)
+double k25_covariance_of(const double *g, const double *h, const struct k25_uncertainty *u)
 {
     double sum = 0;
     for (size_t i = 0; i < u->count; i++) {
         for (size_t j = 0; j < u->count; j++)
-            sum += g[i] * u->covariance[i * u->count + j] * g[j];
+            sum += g[i] * u->covariance[i * u->count + j] * h[j];
     }
-    return fmax(sum, 0);
+    return sum;
+}
+
+/* g' C g; rounding may leave it a little below 0. */
+static double variance(const double *g, const struct k25_uncertainty *u)
+{
+    return fmax(k25_covariance_of(g, g, u), 0);
 }
 
 static double log_slope(double above, double below)
@@ -94,12 +99,12 @@ bool k25_predict_intervals(const struct k25_question *question, const struct k25
         differentiate(question, params, u, &scratch[0], &scratch[1], gradient);
         for (int o = 0; o < K25_OUTPUTS; o++) {
             double noise = is_measured(o) ? u->noise : 0;
-            double sd = sqrt(quadratic(&gradient[o * u->count], u) + noise * noise);
+            double sd = sqrt(variance(&gradient[o * u->count], u) + noise * noise);
             intervals->output[o] = interval(k25_output_value(prediction, o), sd);
         }
         for (size_t i = 0; i < prediction->step_work.count; i++)
             intervals->op[i] =
-                interval(prediction->op[i].time, sqrt(quadratic(&gradient[(K25_OUTPUTS + i) * u->count], u)));
+                interval(prediction->op[i].time, sqrt(variance(&gradient[(K25_OUTPUTS + i) * u->count], u)));
         /* A share cannot leave 0..1, whatever the first order says. */
         intervals->output[K25_OUT_ALLREDUCE_SHARE].high = fmin(1, intervals->output[K25_OUT_ALLREDUCE_SHARE].high);
     }
@@ -108,10 +113,9 @@ bool k25_predict_intervals(const struct k25_question *question, const struct k25
     return ok || k25_fail(error, K25_RESOURCE, "out of memory");
 }
 
-double k25_spread_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
-                     const struct k25_params *params, const struct k25_uncertainty *u)
+void k25_gradient_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
+                     const struct k25_params *params, const struct k25_uncertainty *u, double *gradient)
 {
-    double gradient[K25_PARAMS];
     struct k25_params moved = *params;
     for (size_t j = 0; j < u->count; j++) {
         double *value = &moved.value[u->id[j]], here = *value;
@@ -122,5 +126,12 @@ double k25_spread_of(double (*f)(const void *context, const struct k25_params *p
         *value = here;
         gradient[j] = log_slope(above, below);
     }
-    return sqrt(quadratic(gradient, u));
+}
+
+double k25_spread_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
+                     const struct k25_params *params, const struct k25_uncertainty *u)
+{
+    double gradient[K25_PARAMS];
+    k25_gradient_of(f, context, params, u, gradient);
+    return sqrt(variance(gradient, u));
 }

@@ -59,6 +59,14 @@ bool k25_predict_intervals(const struct k25_question *question, const struct k25
                            const struct k25_uncertainty *uncertainty, const struct k25_prediction *prediction,
                            struct k25_intervals *intervals, struct k25_error *error);
 
+/* g_j = d ln f / d ln theta_j of any positive function of the parameters, for the parameters of `uncertainty`; 0 where f is
+ * not positive. Central differences. */
+void k25_gradient_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
+                     const struct k25_params *params, const struct k25_uncertainty *uncertainty, double *gradient);
+
+/* g' C h: the covariance of the logarithms of two numbers with gradients g and h. */
+double k25_covariance_of(const double *g, const double *h, const struct k25_uncertainty *uncertainty);
+
 /* sd(ln f) of any function of the parameters under the same distribution, noise left out. */
 double k25_spread_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
                      const struct k25_params *params, const struct k25_uncertainty *uncertainty);
