@@ -101,7 +101,7 @@ double k25_observed_predict(const void *context, const struct k25_params *params
     struct k25_prediction p;
     if (o->kind == K25_OBSERVED_BURST) {
         struct k25_question question = o->question;
-        question.group = o->group;
+        question.group[K25_RANKS_TP] = o->group;
         double rows = o->bytes / (2.0 * question.architecture->hidden);
         question.plan.allreduce.backend = K25_AR_NCCL; /* nccl-tests runs NCCL, whatever the engine would */
         int backend = k25_allreduce_choice(&question, rows, o->bytes, params);

@@ -164,7 +164,7 @@ bool k25_simulate_capture(const struct k25_question *question, const struct k25_
         k25_fail(error, K25_RESOURCE, "out of memory");
     if (ok) {
         k25_predict(question, params, prediction);
-        *recorder = (struct recorder){.prediction = prediction, .plan = &question->plan, .ranks = question->group.n,
+        *recorder = (struct recorder){.prediction = prediction, .plan = &question->plan, .ranks = question->group[K25_RANKS_TP].n,
                                       .start = start, .steps = simulation->steps};
         ok = open_writers(recorder, question->machine->gpu.name, folder, error) &&
              k25_simulate(question, params, simulation, record, recorder, prediction, error);

@@ -268,18 +268,18 @@ void cli_what_fits(const struct cli_answer *answer, struct cli_fitting *fitting)
 {
     const struct k25_scenario *scenario = &answer->scenario;
     const struct k25_memory *memory = &answer->prediction.memory;
-    fitting->missing =
-        memory->weights + memory->reserve + memory->need_tokens * memory->kv_per_token - memory->budget;
+    double sequences = answer->prediction.step_work.sequences * k25_microbatches(&scenario->plan);
+    fitting->missing = memory->weights + memory->reserve - memory->budget +
+                       sequences * (scenario->plan.context * memory->kv_per_token + memory->state_per_sequence);
     fitting->batch = memory->max_batch;
     fitting->context = fmin(floor(memory->pool_tokens / scenario->plan.batch), scenario->architecture.max_context);
     fitting->tp = 0;
     struct k25_prediction other;
     for (int tp = scenario->plan.tp + 1; tp <= scenario->machine.gpus && fitting->tp == 0; tp++) {
         struct k25_plan plan = scenario->plan;
-        struct k25_question question;
+        struct k25_question question = answer->question;
         plan.tp = tp;
-        if (!k25_question_make(&scenario->architecture, &scenario->weights, &scenario->machine, &plan, NULL,
-                               &question, NULL))
+        if (!k25_question_replan(&question, &plan, NULL, NULL))
             continue;
         k25_predict(&question, &scenario->params, &other);
         if (other.memory.fits)

@@ -12,7 +12,7 @@
 #include "cli/report.h"
 
 static struct {
-    char **points, **where, **set, **captures, **summaries, **nccl_tests, **kernels, **families, **benches;
+    char **points, **where, **set, **only, **captures, **summaries, **nccl_tests, **kernels, **families, **benches;
     const char *start, *out, *rules, *folds, *discrepancy;
     int lenient;
 } given;
@@ -32,6 +32,8 @@ static const struct poptOption options[] = {
      "KEY=VALUE"},
     {"start", '\0', POPT_ARG_STRING, &given.start, 0, "start from this calibration set, not from the priors",
      "SET"},
+    {"only", '\0', POPT_ARG_ARGV, &given.only, 0,
+     "fit only parameters whose name starts so (may be repeated); the others stay as they start", "NAME"},
     {"cv", '\0', POPT_ARG_STRING, &given.folds, 0, "held-out errors by K folds (evidence by evidence if there is more)",
      "K"},
     {"rules", '\0', POPT_ARG_STRING, &given.rules, 0, "kernel classes of your own", "RULES.yaml"},
@@ -53,28 +55,58 @@ struct calibration {
     struct cli_evidence evidence;
     struct cli_residuals tables;
     struct k25_priors priors;
+    bool fixed[K25_PARAMS]; /* by --only */
     struct k25_fit fit;
     double noise; /* relative, of one measured step */
 };
 
+/* The joint distribution: of the fit, and of what the fit left alone in the set it started from, as it was there. */
+static bool take_covariance(const struct calibration *c, struct k25_calibration *set, struct k25_error *error)
+{
+    const struct k25_fit *fit = &c->fit;
+    const struct k25_calibration *start = &c->scenario->calibration;
+    size_t kept = 0, rows[K25_PARAMS];
+    for (size_t i = 0; c->scenario->calibrated && i < start->covariances; i++) {
+        bool fitted = false;
+        for (size_t j = 0; j < fit->free; j++)
+            fitted = fitted || fit->id[j] == start->covaries[i];
+        if (!fitted)
+            rows[kept++] = i;
+    }
+    size_t n = fit->free + kept;
+    set->covariances = n;
+    set->covariance = calloc(n * n + 1, sizeof *set->covariance);
+    if (set->covariance == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        set->covaries[i] = i < fit->free ? fit->id[i] : start->covaries[rows[i - fit->free]];
+        for (size_t j = 0; j < n; j++) {
+            if (i < fit->free && j < fit->free)
+                set->covariance[i * n + j] = fit->covariance[i * fit->free + j];
+            else if (i >= fit->free && j >= fit->free)
+                set->covariance[i * n + j] =
+                    start->covariance[rows[i - fit->free] * start->covariances + rows[j - fit->free]];
+        }
+    }
+    return true;
+}
+
 static void take_parameters(const struct calibration *c, struct k25_calibration *set)
 {
     const struct k25_fit *fit = &c->fit;
+    const struct k25_calibration *start = &c->scenario->calibration;
     for (int id = 0; id < K25_PARAMS; id++) {
         /* What the set started from stays in it. */
-        set->set[id] = c->scenario->calibrated && c->scenario->calibration.set[id];
+        set->set[id] = c->scenario->calibrated && start->set[id];
         set->value[id] = fit->params.value[id];
-        set->log_sd[id] = fit->log_sd[id];
+        set->log_sd[id] = c->fixed[id] ? start->log_sd[id] : fit->log_sd[id];
     }
     for (size_t j = 0; j < fit->free; j++) {
         int id = fit->id[j];
         double spread = c->priors.spread[id];
         double moved = fabs(log(fit->params.value[id] / c->priors.centre[id]));
         set->set[id] = set->set[id] || fit->log_sd[id] < KNOWN * spread || moved > MOVED * spread;
-        set->covaries[j] = id;
     }
-    set->covariances = fit->free;
-    set->covariance = fit->covariance; /* lent: the fit frees it */
     set->noise = c->noise;
 }
 
@@ -117,7 +149,7 @@ static bool write_set(struct calibration *c, struct k25_calibration *set, struct
 {
     take_parameters(c, set);
     describe(c, set);
-    if (!take_residuals(c, set, error))
+    if (!take_covariance(c, set, error) || !take_residuals(c, set, error))
         return false;
     char *text = k25_calibration_print(set, error);
     bool ok = text != NULL && k25_file_write(given.out, text, strlen(text), error);
@@ -236,6 +268,30 @@ static bool print_parameters(const struct calibration *c, const struct k25_calib
     return ok;
 }
 
+/* What --only leaves out keeps its value. False when a name starts no parameter. */
+static bool fix_others(struct calibration *c, struct k25_error *error)
+{
+    char hint[80];
+    for (char **name = given.only; name != NULL && *name != NULL; name++) {
+        bool known = false;
+        for (int id = 0; id < K25_PARAMS; id++)
+            known = known || strncmp(k25_param_info[id].name, *name, strlen(*name)) == 0;
+        if (!known) {
+            cli_misused(&cli_calibrate, error, "--only %s: no parameter starts so%s", *name,
+                        k25_did_you_mean(*name, k25_param_names, hint, sizeof hint));
+            return false;
+        }
+    }
+    for (int id = 0; given.only != NULL && id < K25_PARAMS; id++) {
+        c->fixed[id] = true;
+        for (char **name = given.only; *name != NULL; name++)
+            c->fixed[id] = c->fixed[id] && strncmp(k25_param_info[id].name, *name, strlen(*name)) != 0;
+        if (c->fixed[id])
+            c->priors.spread[id] = 0;
+    }
+    return true;
+}
+
 /* Points know their noise only roughly, so its size is fitted; other evidence comes with its own. */
 static bool solve(struct calibration *c, struct k25_error *error)
 {
@@ -322,10 +378,10 @@ static bool calibrate(const struct cli *cli, const char *name, struct k25_error 
               cli_residuals_choose(&c.evidence, how.families, &c.tables, error);
     if (ok) {
         cli_starting_priors(&scenario, &c.priors);
-        ok = solve(&c, error) && write_set(&c, &set, error) && report(&c, &set, folds, error);
+        ok = fix_others(&c, error) && solve(&c, error) && write_set(&c, &set, error) && report(&c, &set, folds, error);
     }
     k25_fit_free(&c.fit);
-    k25_residuals_free(&set.residuals);
+    k25_calibration_free(&set);
     cli_evidence_free(&c.evidence);
     k25_scenario_free(&scenario);
     return ok;

@@ -63,9 +63,9 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
     bool ok = k25_scenario_load(&cli->library, arguments[0], (const char *const *)given.set,
                                 cli_count((const char *const *)given.set), &scenario, error) &&
               k25_scenario_question(&scenario, &question, error);
-    if (ok && simulation.slow_rank >= question.group.n)
+    if (ok && simulation.slow_rank >= question.group[K25_RANKS_TP].n)
         ok = k25_fail(error, K25_BAD_INPUT, "--slow-rank %d: the plan has ranks 0 to %d", simulation.slow_rank,
-                      question.group.n - 1);
+                      question.group[K25_RANKS_TP].n - 1);
     if (ok) {
         k25_predict(&question, &scenario.params, &prediction);
         if (!prediction.memory.fits)
@@ -75,13 +75,13 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
         ok = k25_fail(error, K25_RESOURCE, "%s: cannot be made or written to", given.trace);
     ok = ok && k25_simulate_capture(&question, &scenario.params, &simulation, given.trace, &summary, error);
     if (ok) {
-        printf("%d steps on %d ranks, seed %llu, kernels +- %g %%\n", simulation.steps, question.group.n,
+        printf("%d steps on %d ranks, seed %llu, kernels +- %g %%\n", simulation.steps, question.group[K25_RANKS_TP].n,
                (unsigned long long)simulation.seed, simulation.kernel_noise * 100);
         printf("step       median %.4g ms, 95 %% below %.4g ms, worst %.4g ms; predicted mean %.4g ms\n",
                summary.step_median * 1e3, summary.step_p95 * 1e3, summary.step_worst * 1e3, prediction.step * 1e3);
         printf("AllReduce  mean %.4g ms a step; predicted %.4g ms\n", summary.allreduce * 1e3, prediction.allreduce * 1e3);
         if (given.trace != NULL)
-            printf("%d traces in %s: open one in Perfetto, or `k25sim inspect %s`\n", question.group.n, given.trace,
+            printf("%d traces in %s: open one in Perfetto, or `k25sim inspect %s`\n", question.group[K25_RANKS_TP].n, given.trace,
                    given.trace);
     }
     k25_scenario_free(&scenario);

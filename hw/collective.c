@@ -17,6 +17,9 @@ static double ring_time(enum k25_backend protocol, double hops, double volume, c
         return most * pow(pow(latency / most, norm) + pow(volume / bandwidth / most, norm), 1 / norm);
     }
     double share = group->n > 2 ? p[K25_NCCL_RING] : 1;
+    static const double LL128_LINE = 128.0 / 120; /* bytes on the wire for one of data: 8 of 128 are the flag */
+    if (protocol == K25_BACKEND_NCCL_LL128)
+        volume *= LL128_LINE;
     double transfer = path + volume / (p[K25_NCCL_ETA] * share * group->ring_bandwidth);
     return protocol == K25_BACKEND_NCCL_LL128
                ? p[K25_NCCL_BASE] + hops * p[K25_NCCL_LL128_HOP] + transfer
@@ -46,6 +49,21 @@ double k25_allgather_time(enum k25_backend protocol, double bytes, const struct 
 {
     int n = group->n;
     return n == 1 ? 0 : ring_time(protocol, n - 1, (n - 1) * bytes, group, params);
+}
+
+double k25_alltoall_time(double bytes, const struct k25_group *group, const struct k25_params *params)
+{
+    const double *p = params->value;
+    return group->n == 1 ? 0
+                         : p[K25_NCCL_SIMPLE_BASE] + p[K25_NCCL_SIMPLE_HOP] + group->peer_latency +
+                               bytes / (p[K25_NCCL_ETA] * group->peer_bandwidth);
+}
+
+double k25_send_time(double bytes, const struct k25_group *group, const struct k25_params *params)
+{
+    const double *p = params->value;
+    return p[K25_NCCL_SIMPLE_BASE] + p[K25_NCCL_SIMPLE_HOP] + group->ring_latency +
+           bytes / (p[K25_NCCL_ETA] * group->ring_bandwidth);
 }
 
 double k25_wait_time(int n, double segment, const struct k25_params *params)

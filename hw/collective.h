@@ -33,6 +33,13 @@ enum k25_backend k25_nccl_protocol(double bytes, const struct k25_params *params
 double k25_allgather_time(enum k25_backend protocol, double bytes, const struct k25_group *group,
                           const struct k25_params *params);
 
+/* s for an all-to-all in which every rank sends `bytes` in all to its n-1 peers, all of them at once: one hop of the
+ * Simple protocol, and the volume at the rate of n ranks that read each other (NCCL grouped send and receive). */
+double k25_alltoall_time(double bytes, const struct k25_group *group, const struct k25_params *params);
+
+/* s for sending `bytes` to one other rank. `group` is a pair. */
+double k25_send_time(double bytes, const struct k25_group *group, const struct k25_params *params);
+
 /* s that the mean rank waits for the last one after a compute segment of `segment` seconds, when every rank's arrival
  * spreads by s = sqrt(sigma^2 + (rho segment)^2) and one rank lags behind the others by `lag`:
  *

@@ -4,7 +4,7 @@
 
 const char *const k25_kernel_class_names[] = {
     "gemm_bf16", "gemm_fp8", "gemm_fp4", "gemm_int4", "bmm", "elementwise",
-    "moe_bf16",  "moe_fp8",  "moe_int4", "moe_fp4",   "mla", "gqa",         NULL,
+    "moe_bf16",  "moe_fp8",  "moe_int4", "moe_fp4",   "mla", "gqa", "indexer", "linear", NULL,
 };
 const char *const k25_bound_names[] = {"floor", "memory", "compute", "latency", NULL};
 
@@ -35,6 +35,8 @@ static const struct class_params class_params[K25_KERNEL_CLASSES] = {
     [K25_KERNEL_MLA] = {K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC, K25_MLA_TOKEN,
                         PEAK_BF16},
     [K25_KERNEL_GQA] = {K25_GQA_T0, NONE, K25_GQA_TILE, K25_GQA_MEM, K25_GEMM_MAC, K25_GQA_TOKEN, PEAK_BF16},
+    [K25_KERNEL_INDEXER] = {K25_INDEXER_T0, NONE, NONE, K25_INDEXER_MEM, K25_FP8_MAC, NONE, PEAK_FP8},
+    [K25_KERNEL_LINEAR] = {K25_LINEAR_T0, NONE, NONE, K25_LINEAR_MEM, K25_GEMM_MAC, NONE, PEAK_BF16},
 };
 
 /* flop/s; a GPU without tensor cores of a width computes in the next wider one. */
@@ -170,43 +172,78 @@ static double power_of_two(double x)
 
 struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const struct k25_params *params)
 {
-    static const double HEAD_BLOCK = 16;
-    double blocks = ceil(work->heads / HEAD_BLOCK);
+    static const double BLOCK = 16;
+    double walks = work->sequences * (work->apart ? work->rows : 1);
+    double blocks = ceil(work->heads * (work->apart ? 1 : work->rows) / BLOCK);
     double parts = power_of_two(floor(work->context / params->value[K25_MLA_SPLIT_TOKENS]));
     double splits = work->splits > 0 ? work->splits : fmin(parts, 2 * work->sms);
-    double waves = ceil(work->sequences * blocks * splits / work->sms);
-    double rows = work->sequences * work->rows;
+    double waves = ceil(walks * blocks * splits / work->sms);
     return (struct k25_kernel_call){
         .class = K25_KERNEL_MLA,
         .launches = 1,
-        .batched = work->sequences > 1,
-        .items = work->sequences * blocks,
-        .bytes = work->sequences * blocks * work->context * work->cache_bytes,
-        .flops = 2 * rows * blocks * HEAD_BLOCK * work->context * (work->key_dim + work->value_dim),
+        .batched = walks > 1,
+        .items = walks * blocks,
+        .bytes = walks * blocks * work->context * work->cache_bytes,
+        .flops = 2 * walks * blocks * BLOCK * work->context * (work->key_dim + work->value_dim),
         .serial = waves * work->context / splits,
-        .shape = {work->sequences, work->context, work->heads},
+        .shape = {walks, work->context, work->heads},
     };
 }
 
 struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const struct k25_params *params)
 {
-    static const double HEAD_BLOCK = 16, BLOCKS_PER_SM = 2, HEAD_DIM = 128;
-    double blocks = ceil(work->heads / work->kv_heads / HEAD_BLOCK);
-    double tiles = work->sequences * work->kv_heads * blocks;
+    static const double BLOCK = 16, BLOCKS_PER_SM = 2, HEAD_DIM = 128;
+    double walks = work->sequences * (work->apart ? work->rows : 1);
+    double blocks = ceil(work->heads / work->kv_heads * (work->apart ? 1 : work->rows) / BLOCK);
+    double tiles = walks * work->kv_heads * blocks;
     double slots = work->sms * BLOCKS_PER_SM;
     double longest = ceil(work->context / params->value[K25_GQA_SPLIT_TOKENS]);
     double splits = work->splits > 0 ? work->splits : fmax(1, fmin(floor(slots / tiles), longest));
     double waves = fmax(1, tiles * splits / slots);
     /* A split walks whole blocks: cutting a context in two shortens nothing below the smallest split. */
     double walked = fmax(work->context / splits, fmin(work->context, params->value[K25_GQA_SPLIT_TOKENS]));
-    double rows = work->sequences * work->rows;
     return (struct k25_kernel_call){
         .class = K25_KERNEL_GQA,
         .launches = 1,
         .items = tiles,
-        .bytes = work->sequences * work->context * work->cache_bytes,
-        .flops = 2 * rows * work->kv_heads * blocks * HEAD_BLOCK * work->context *
-                 (work->key_dim + work->value_dim),
+        .bytes = walks * work->context * work->cache_bytes,
+        .flops = 2 * tiles * BLOCK * work->context * (work->key_dim + work->value_dim),
         .serial = waves * walked * work->key_dim / HEAD_DIM,
+    };
+}
+
+struct k25_kernel_call k25_indexer_call(const struct k25_attention_work *work)
+{
+    static const double SCORE = 4;
+    double rows = work->sequences * work->rows;
+    return (struct k25_kernel_call){
+        .class = K25_KERNEL_INDEXER,
+        .launches = 1,
+        .bytes = work->sequences * work->context * work->cache_bytes + rows * work->context * SCORE,
+        .flops = 2 * rows * work->heads * work->key_dim * work->context,
+    };
+}
+
+struct k25_kernel_call k25_linear_call(double sequences, double rows, double heads, double key_dim, double value_dim,
+                                       double state_bytes)
+{
+    double state = heads * key_dim * value_dim;
+    return (struct k25_kernel_call){
+        .class = K25_KERNEL_LINEAR,
+        .launches = 1,
+        .bytes = sequences * state * state_bytes * (1 + rows),
+        .flops = 2 * 3 * sequences * rows * state, /* decay and read, rank-one update, output */
+    };
+}
+
+struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double heads, double key_dim,
+                                        double value_dim, double cache_bytes)
+{
+    double seen = context + tokens / 2; /* causal: the mean token sees half of its own chunk */
+    return (struct k25_kernel_call){
+        .class = class,
+        .launches = 1,
+        .bytes = (context + tokens) * cache_bytes,
+        .flops = 2 * tokens * seen * heads * (key_dim + value_dim),
     };
 }

@@ -33,6 +33,8 @@ enum k25_kernel_class {
     K25_KERNEL_MOE_FP4,
     K25_KERNEL_MLA,
     K25_KERNEL_GQA,
+    K25_KERNEL_INDEXER,
+    K25_KERNEL_LINEAR,
     K25_KERNEL_CLASSES,
 };
 
@@ -96,6 +98,7 @@ struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, 
 /* Decode attention over a cache, one step of `sequences` sequences with `rows` query rows each. */
 struct k25_attention_work {
     double sequences, rows;
+    bool apart;         /* rows of one sequence walk its cache one by one, each as a sequence of its own */
     double context;     /* tokens read of each sequence's cache */
     double heads;       /* query heads on this rank */
     double kv_heads;    /* key-value heads on this rank (grouped-query only) */
@@ -104,9 +107,22 @@ struct k25_attention_work {
     double splits;      /* of the context; 0: the kernel's own rule */
     double sms;
 };
-/* MLA, Triton-style: blocks of 16 heads, each walking `splits` parts of the context as thread blocks, one an SM;
- * every head block reads the cache again. */
+/* MLA, Triton-style: blocks of 16 query rows (heads x rows of a sequence), each walking `splits` parts of the context as
+ * thread blocks, one an SM; every block reads the cache again. */
 struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const struct k25_params *params);
 struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const struct k25_params *params);
+
+/* Scores of a sparse-attention indexer: `heads` x `key_dim` queries a row against one key of `cache_bytes` a token, FP8
+ * arithmetic; the scores are written in FP32. Rows of a sequence share one pass. */
+struct k25_kernel_call k25_indexer_call(const struct k25_attention_work *work);
+
+/* One step of gated delta-rule attention: every row updates `heads` states of key_dim x value_dim elements of
+ * `state_bytes`, read once a sequence and written after each of its rows (a rejected draft falls back to one). */
+struct k25_kernel_call k25_linear_call(double sequences, double rows, double heads, double key_dim, double value_dim,
+                                       double state_bytes);
+
+/* Attention of `tokens` prompt tokens of one sequence over `context` cached ones and each other. */
+struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double heads, double key_dim,
+                                        double value_dim, double cache_bytes);
 
 #endif

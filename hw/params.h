@@ -61,6 +61,11 @@
     X(MLA_MEM, "mla.eta_mem", "share", 1, "share of the DRAM rate reading the latent cache")                       \
     X(MLA_SPLITS, "mla.splits", "splits", 1, "key-value splits of a sequence that CUDA graphs are captured with")  \
     X(MLA_SPLIT_TOKENS, "mla.split_tokens", "tokens", 1, "context of one split when the splits follow the context (no graph)")\
+    X(MLA_GATHERED, "mla.gathered_heads", "heads", 1, "query heads that MLA attention computes at least once ranks gather their queries")\
+    X(INDEXER_T0, "indexer.t0", "us", 1e-6, "floor of scoring the cache for sparse attention")                      \
+    X(INDEXER_MEM, "indexer.eta_mem", "share", 1, "share of the DRAM rate reading the index keys")                 \
+    X(LINEAR_T0, "linear.t0", "us", 1e-6, "floor of one step of gated delta-rule attention")                       \
+    X(LINEAR_MEM, "linear.eta_mem", "share", 1, "share of the DRAM rate reading and writing its state")            \
     X(GQA_T0, "gqa.t0", "us", 1e-6, "floor of grouped-query decode attention")                                     \
     X(GQA_TILE, "gqa.tile", "ns", 1e-9, "scheduling and merging, per sequence and key-value head")                 \
     X(GQA_TOKEN, "gqa.token", "ns", 1e-9, "one token of a split's serial walk, for heads of 128")                  \
@@ -84,6 +89,10 @@
     X(SKEW_RHO, "skew.rho", "share", 1, "spread of a rank's arrival / the compute segment before it")             \
     X(SKEW_LAG, "skew.lag", "us", 1e-6, "persistent lag of the slowest rank in each segment")                     \
     X(ROUTING_CV, "routing.cv", "", 1, "spread of the experts' popularity: standard deviation / mean; 0 = uniform") \
+    X(ROUTING_OVERLAP, "routing.overlap", "share", 1, "of the experts of a verified token, those its neighbour in the sequence has too")\
+    X(DRAFT_PASS, "draft.pass", "us", 1e-6, "host time before one pass of the draft")                             \
+    X(DRAFT_SEQUENCE, "draft.sequence", "us", 1e-6, "rejection sampling and bookkeeping of a speculating sequence") \
+    X(POWER_EXPONENT, "power.exponent", "exponent", 1, "clock / full clock = (limit / draw at full clock)^exponent") \
     X(GRAPH_GAP, "host.graph_gap", "us", 1e-6, "gap between two kernels inside a CUDA graph")                     \
     X(EAGER_LAUNCH, "host.eager_launch", "us", 1e-6, "host time of one kernel launch without a graph")            \
     X(HOST_STEP, "host.step", "us", 1e-6, "scheduler and sampling of a step that nothing hides")                  \

@@ -302,14 +302,7 @@ int k25_layer_count(const struct k25_architecture *architecture)
 
 const char *k25_architecture_unsupported(const struct k25_architecture *architecture)
 {
-    if (architecture->unmodelled[0] != '\0') return architecture->unmodelled;
-    for (size_t i = 0; i < architecture->layer_groups; i++) {
-        const struct k25_layers *layers = &architecture->layers[i];
-        if (layers->indexer) return "sparse-attention indexer";
-        if (layers->attention == K25_GATED_DELTA) return "gated delta-rule linear attention";
-        if (layers->window > 0) return "sliding-window attention";
-    }
-    return NULL;
+    return architecture->unmodelled[0] != '\0' ? architecture->unmodelled : NULL;
 }
 
 static void print_sections(FILE *out, const struct k25_architecture *a)

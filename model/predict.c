@@ -3,32 +3,76 @@
 #include <math.h>
 #include <string.h>
 
-bool k25_question_make(const struct k25_architecture *architecture, const struct k25_weights *weights,
-                       const struct k25_machine *machine, const struct k25_plan *plan,
-                       const struct k25_inputs *inputs, struct k25_question *question, struct k25_error *error)
+#include "model/speculation.h"
+
+/* The links as the levers of the plan have them. */
+static bool make_group(const struct k25_machine *machine, const struct k25_plan *plan, int ranks,
+                       struct k25_group *group, struct k25_error *error)
 {
-    if (!k25_plan_check(plan, architecture, machine, inputs, error))
+    if (!k25_machine_group(machine, ranks, group, error))
         return false;
-    question->architecture = architecture;
-    question->weights = weights;
-    question->machine = machine;
-    question->residuals = NULL;
-    question->plan = *plan;
-    return k25_machine_group(machine, plan->tp, &question->group, error);
+    group->ring_bandwidth *= plan->levers.link_bandwidth;
+    group->peer_bandwidth *= plan->levers.link_bandwidth;
+    group->ring_latency *= plan->levers.link_latency;
+    group->peer_latency *= plan->levers.link_latency;
+    return true;
 }
 
-static double collective_time(const struct k25_question *question, int kind, int backend, double bytes,
+bool k25_question_replan(struct k25_question *question, const struct k25_plan *plan, const struct k25_inputs *inputs,
+                         struct k25_error *error)
+{
+    const struct k25_plan_speculation *speculation = &plan->speculation;
+    bool drafts = speculation->method == K25_SPEC_EAGLE3 || speculation->method == K25_SPEC_DRAFT;
+    if (!k25_plan_check(plan, question->architecture, question->machine, inputs, error))
+        return false;
+    if (drafts && question->draft.architecture == NULL)
+        return k25_inputs_fail(inputs, "plan.speculation.method", error, "%s needs a draft model, expected the "
+                               "scenario's draft to name one", k25_speculation_names[speculation->method]);
+    const int ranks[K25_RANKS_GROUPS] = {
+        [K25_RANKS_TP] = plan->tp, [K25_RANKS_DCP] = plan->dcp, [K25_RANKS_PAIR] = plan->pp > 1 ? 2 : 1};
+    for (int i = 0; i < K25_RANKS_GROUPS; i++) {
+        if (!make_group(question->machine, plan, ranks[i], &question->group[i], error))
+            return false;
+    }
+    question->plan = *plan;
+    return k25_tokens_per_step(speculation, &question->tokens_per_step, error);
+}
+
+bool k25_question_make(const struct k25_architecture *architecture, const struct k25_weights *weights,
+                       const struct k25_draft *draft, const struct k25_machine *machine, const struct k25_plan *plan,
+                       const struct k25_inputs *inputs, struct k25_question *question, struct k25_error *error)
+{
+    question->architecture = architecture;
+    question->weights = weights;
+    question->draft = draft != NULL ? *draft : (struct k25_draft){NULL, NULL};
+    question->machine = machine;
+    question->residuals = NULL;
+    return k25_question_replan(question, plan, inputs, error);
+}
+
+static double collective_time(const struct k25_question *question, int kind, int ranks, int backend, double bytes,
                               const struct k25_params *params)
 {
-    return kind == K25_OP_ALLREDUCE
-               ? k25_allreduce_time((enum k25_backend)backend, bytes, &question->group, params)
-               : k25_allgather_time((enum k25_backend)backend, bytes, &question->group, params);
+    const struct k25_group *group = &question->group[ranks];
+    switch (kind) {
+    case K25_OP_ALLREDUCE:
+        return k25_allreduce_time((enum k25_backend)backend, bytes, group, params);
+    case K25_OP_ALLTOALL:
+        return k25_alltoall_time(bytes, group, params);
+    case K25_OP_SEND:
+        return k25_send_time(bytes, group, params);
+    default:
+        return k25_allgather_time((enum k25_backend)backend, bytes, group, params);
+    }
 }
 
 /* Left to itself NCCL keeps LL up to a size and never takes LL128 on PCIe. Where NCCL_PROTO names all three, it takes
  * the cheapest. */
-static int nccl_protocol(const struct k25_question *question, int kind, double bytes, const struct k25_params *params)
+static int nccl_protocol(const struct k25_question *question, int kind, int ranks, double bytes,
+                         const struct k25_params *params)
 {
+    if (kind == K25_OP_ALLTOALL || kind == K25_OP_SEND)
+        return K25_BACKEND_NCCL_SIMPLE; /* sends and receives have no other */
     switch (question->plan.allreduce.protocol) {
     case K25_PROTO_LL:
         return K25_BACKEND_NCCL_LL;
@@ -38,15 +82,16 @@ static int nccl_protocol(const struct k25_question *question, int kind, double b
         return K25_BACKEND_NCCL_SIMPLE;
     case K25_PROTO_ALL: {
         int best = K25_BACKEND_NCCL_LL;
+        double least = collective_time(question, kind, ranks, best, bytes, params);
         for (int protocol = K25_BACKEND_NCCL_LL128; protocol <= K25_BACKEND_NCCL_SIMPLE; protocol++) {
-            if (collective_time(question, kind, protocol, bytes, params) <
-                collective_time(question, kind, best, bytes, params))
-                best = protocol;
+            double time = collective_time(question, kind, ranks, protocol, bytes, params);
+            best = time < least ? protocol : best;
+            least = fmin(time, least);
         }
         return best;
     }
     default: /* a gather's size is that of the buffer it fills */
-        return (int)k25_nccl_protocol(kind == K25_OP_ALLREDUCE ? bytes : bytes * question->group.n, params);
+        return (int)k25_nccl_protocol(kind == K25_OP_ALLREDUCE ? bytes : bytes * question->group[ranks].n, params);
     }
 }
 
@@ -54,7 +99,7 @@ int k25_allreduce_choice(const struct k25_question *question, double rows, doubl
                          const struct k25_params *params)
 {
     const struct k25_plan_allreduce *plan = &question->plan.allreduce;
-    int nccl = nccl_protocol(question, K25_OP_ALLREDUCE, bytes, params);
+    int nccl = nccl_protocol(question, K25_OP_ALLREDUCE, K25_RANKS_TP, bytes, params);
     switch (plan->backend) {
     case K25_AR_ONESHOT:
         return K25_BACKEND_ONESHOT;
@@ -62,8 +107,8 @@ int k25_allreduce_choice(const struct k25_question *question, double rows, doubl
         return bytes <= plan->oneshot_max_bytes || rows <= plan->oneshot_max_rows ? K25_BACKEND_ONESHOT : nccl;
     case K25_AR_FASTEST:
         return question->machine->p2p &&
-                       k25_allreduce_time(K25_BACKEND_ONESHOT, bytes, &question->group, params) <
-                       k25_allreduce_time((enum k25_backend)nccl, bytes, &question->group, params)
+                       k25_allreduce_time(K25_BACKEND_ONESHOT, bytes, &question->group[K25_RANKS_TP], params) <
+                       k25_allreduce_time((enum k25_backend)nccl, bytes, &question->group[K25_RANKS_TP], params)
                    ? K25_BACKEND_ONESHOT
                    : nccl;
     default:
@@ -71,10 +116,22 @@ int k25_allreduce_choice(const struct k25_question *question, double rows, doubl
     }
 }
 
-static void price_kernel(const struct k25_question *question, const struct k25_operator *op,
-                         const struct k25_params *params, struct k25_priced *priced)
+/* The clock of a GPU under the power limit of the plan / its full clock. */
+static double clock_share(const struct k25_question *question, const struct k25_params *params)
 {
-    struct k25_kernel_cost cost = k25_kernel_cost(&op->call, &question->machine->gpu, params);
+    double limit = question->plan.levers.power_limit_w, full = question->machine->gpu.power_w;
+    return limit > 0 && full > 0 && limit < full ? pow(limit / full, params->value[K25_POWER_EXPONENT]) : 1;
+}
+
+/* `gpu` has the plan's clock; the loop over K or the cache goes with it, memory and launches do not. */
+static void price_kernel(const struct k25_question *question, const struct k25_operator *op, const struct k25_gpu *gpu,
+                         double clock, const struct k25_params *params, struct k25_priced *priced)
+{
+    struct k25_kernel_call call = op->call;
+    call.serial /= clock;
+    struct k25_kernel_cost cost = k25_kernel_cost(&call, gpu, params);
+    if (op->beside) /* what overlaps is everything but the memory traffic */
+        cost.time = fmin(cost.time, cost.memory), cost.floor = 0;
     double factor = question->residuals == NULL ? 1 : exp(k25_residual(question->residuals, &op->call));
     priced->time = op->calls * factor * cost.time;
     priced->floor = op->calls * fmin(cost.floor, factor * cost.time);
@@ -85,11 +142,16 @@ static void price_kernel(const struct k25_question *question, const struct k25_o
 static void price_collective(const struct k25_question *question, const struct k25_operator *op, double segment,
                              const struct k25_params *params, struct k25_priced *priced)
 {
-    priced->backend = op->kind == K25_OP_ALLREDUCE ? k25_allreduce_choice(question, op->rows, op->message, params)
-                                                   : nccl_protocol(question, op->kind, op->message, params);
-    double transfer = collective_time(question, op->kind, priced->backend, op->message, params);
+    const struct k25_plan_levers *levers = &question->plan.levers;
+    bool allreduce = op->kind == K25_OP_ALLREDUCE;
+    priced->backend = allreduce ? k25_allreduce_choice(question, op->rows, op->message, params)
+                                : nccl_protocol(question, op->kind, op->ranks, op->message, params);
+    double transfer = collective_time(question, op->kind, op->ranks, priced->backend, op->message, params);
+    double wait = op->kind == K25_OP_SEND ? 0 : k25_wait_time(question->group[op->ranks].n, segment, params);
+    if (allreduce)
+        transfer *= levers->allreduce_free ? 0 : 1 - levers->allreduce_overlap;
     priced->transfer = op->calls * transfer;
-    priced->wait = op->calls * k25_wait_time(question->group.n, segment, params);
+    priced->wait = op->calls * (allreduce && levers->allreduce_free ? 0 : wait * levers->skew);
     priced->time = priced->transfer + priced->wait;
 }
 
@@ -97,22 +159,54 @@ static void price_collective(const struct k25_question *question, const struct k
 static double price_operators(const struct k25_question *question, const struct k25_params *params,
                             struct k25_prediction *p)
 {
-    double segment = 0;
+    struct k25_gpu gpu = question->machine->gpu;
+    double segment = 0, clock = clock_share(question, params);
+    gpu.peak_bf16_tflops *= clock;
+    gpu.peak_fp8_tflops *= clock;
+    gpu.peak_fp4_tflops *= clock;
     for (size_t i = 0; i < p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
         struct k25_priced *priced = &p->op[i];
         memset(priced, 0, sizeof *priced);
         if (op->kind == K25_OP_KERNEL) {
-            price_kernel(question, op, params, priced);
+            price_kernel(question, op, &gpu, clock, params, priced);
             segment += priced->time / op->calls;
-            p->kernels += priced->time;
-            p->launches += op->calls * op->call.launches;
-            continue;
+        } else {
+            price_collective(question, op, segment, params, priced);
+            segment = 0;
         }
-        price_collective(question, op, segment, params, priced);
-        segment = 0;
-        p->launches += op->calls;
-        if (op->kind == K25_OP_ALLREDUCE) {
+    }
+    return segment;
+}
+
+/* A rank of a pipeline of p stages runs 1/p of every micro-batch's operators, for each of the m micro-batches of a
+ * step. */
+static void share_stages(const struct k25_plan *plan, struct k25_prediction *p)
+{
+    double share = k25_microbatches(plan) / (double)plan->pp;
+    if (plan->pp == 1)
+        return;
+    for (size_t i = 0; i < p->step_work.count; i++) {
+        p->step_work.op[i].calls *= share;
+        p->op[i].time *= share;
+        p->op[i].transfer *= share;
+        p->op[i].wait *= share;
+        p->op[i].floor *= share;
+    }
+}
+
+static void sum_operators(struct k25_prediction *p)
+{
+    p->kernels = p->allreduce_transfer = p->allreduce_wait = p->other_collectives = p->draft = 0;
+    p->launches = p->allreduces = 0;
+    for (size_t i = 0; i < p->step_work.count; i++) {
+        const struct k25_operator *op = &p->step_work.op[i];
+        const struct k25_priced *priced = &p->op[i];
+        p->draft += op->part == K25_PART_DRAFT ? priced->time : 0;
+        p->launches += op->calls * (op->kind == K25_OP_KERNEL ? op->call.launches : 1);
+        if (op->kind == K25_OP_KERNEL) {
+            p->kernels += priced->time;
+        } else if (op->kind == K25_OP_ALLREDUCE) {
             p->allreduce_transfer += priced->transfer;
             p->allreduce_wait += priced->wait;
             p->allreduces += op->calls;
@@ -120,7 +214,35 @@ static double price_operators(const struct k25_question *question, const struct 
             p->other_collectives += priced->time;
         }
     }
-    return segment;
+    p->allreduce = p->allreduce_transfer + p->allreduce_wait;
+    p->gpu_busy = p->kernels + p->allreduce + p->other_collectives;
+    p->allreduce_share = p->allreduce / p->gpu_busy;
+}
+
+/* What the host adds for the passes of a draft and the tokens that it rejects. */
+static double draft_host(const struct k25_question *question, const struct k25_params *params,
+                         const struct k25_prediction *p)
+{
+    const struct k25_plan_speculation *speculation = &question->plan.speculation;
+    double pass = params->value[K25_DRAFT_PASS], passes = speculation->tokens;
+    if (speculation->method == K25_SPEC_NONE)
+        return 0;
+    if (speculation->method == K25_SPEC_NGRAM || speculation->drafting == K25_DRAFT_FUSED)
+        passes = 1;
+    if (speculation->drafting == K25_DRAFT_ASYNC)
+        pass = fmax(0, pass - p->draft / passes);
+    return passes * pass + params->value[K25_DRAFT_SEQUENCE] * p->step_work.sequences;
+}
+
+/* A token of a micro-batch goes through all stages; the slowest stage takes every micro-batch in turn. What is longer
+ * sets the step, the rest is bubble. */
+static double pipeline_bubble(const struct k25_plan *plan, const struct k25_prediction *p)
+{
+    double m = k25_microbatches(plan), stages = plan->pp, run = p->gpu_busy + p->gaps;
+    if (plan->pp == 1)
+        return 0;
+    double through = run * stages / m, slowest = run * stages * k25_stage_share(plan, p->step_work.layers);
+    return fmax(through, slowest) - run;
 }
 
 double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *p, const struct k25_params *params)
@@ -137,22 +259,21 @@ void k25_predict(const struct k25_question *question, const struct k25_params *p
 {
     const struct k25_plan *plan = &question->plan;
     const double *value = params->value;
-    k25_step_build(question->architecture, question->weights, question->machine, plan, params, &p->step_work);
+    k25_step_build(question->architecture, question->weights, &question->draft, question->machine, plan, params,
+                   &p->step_work);
     k25_memory(&p->step_work, question->machine, plan, params, &p->memory);
-
-    p->kernels = p->allreduce_transfer = p->allreduce_wait = p->other_collectives = 0;
-    p->launches = p->allreduces = 0;
     double tail = price_operators(question, params, p);
+    share_stages(plan, p);
+    sum_operators(p);
 
-    p->allreduce = p->allreduce_transfer + p->allreduce_wait;
-    p->gpu_busy = p->kernels + p->allreduce + p->other_collectives;
-    p->allreduce_share = p->allreduce / p->gpu_busy;
-    /* The next step starts when the last rank is through with this one. */
-    p->host = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * plan->batch +
-              k25_wait_time(question->group.n, tail, params);
     p->gaps = k25_launch_gap(plan, p, params) * p->launches;
-    p->step = p->gpu_busy + p->gaps + p->host;
-    p->tokens_per_step = 1;
+    /* The next step starts when the last rank is through with this one. */
+    p->host = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * p->step_work.sequences +
+              draft_host(question, params, p) +
+              plan->levers.skew * k25_wait_time(question->group[K25_RANKS_TP].n, tail, params);
+    p->bubble = pipeline_bubble(plan, p);
+    p->step = p->gpu_busy + p->gaps + p->host + p->bubble;
+    p->tokens_per_step = question->tokens_per_step;
     p->tpot = p->step / p->tokens_per_step;
     p->tok_s = plan->batch / p->tpot;
 }

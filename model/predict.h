@@ -19,15 +19,17 @@
 #include "model/step.h"
 #include "model/weights.h"
 
-/* Everything that is asked, by reference; `group` is k25_machine_group(machine, plan.tp), `residuals` what
- * measurements say on top of the formulas, NULL: nothing. */
+/* Everything that is asked, by reference; `residuals` is what measurements say on top of the formulas, NULL: nothing.
+ * `gpu` and `group` are the machine's under the levers of the plan. */
 struct k25_question {
     const struct k25_architecture *architecture;
     const struct k25_weights *weights;
+    struct k25_draft draft; /* of K25_SPEC_EAGLE3 and K25_SPEC_DRAFT, else zero */
     const struct k25_machine *machine;
     const struct k25_residuals *residuals;
-    struct k25_group group;
+    struct k25_group group[K25_RANKS_GROUPS]; /* by enum k25_ranks */
     struct k25_plan plan;
+    double tokens_per_step; /* k25_tokens_per_step of the plan */
 };
 
 /* Of one operator, all its calls of a step together, in seconds on the mean rank. */
@@ -48,23 +50,30 @@ struct k25_prediction {
     double allreduce;          /* s: AllReduces, transfer + wait */
     double allreduce_transfer;
     double allreduce_wait;
-    double other_collectives;  /* s: gathers, transfer + wait */
+    double other_collectives;  /* s: gathers, exchanges and sends, transfer + wait */
+    double draft;              /* s of gpu_busy that go to the draft */
     double gpu_busy;           /* s */
     double allreduce_share;    /* allreduce / gpu_busy */
     double gaps;               /* s between kernels */
     double host;               /* s that the host adds to the step, the wait for the last rank's tail among them */
-    double step;               /* s */
-    double tokens_per_step;    /* accepted, of one sequence: 1 without speculation */
+    double bubble;             /* s that a rank of a pipeline waits for the other stages */
+    double step;               /* s; of a pipeline: from one token of a sequence to its next */
+    double tokens_per_step;    /* accepted, of one sequence: 1 without speculation, NAN when the plan does not say */
     double tpot;               /* s: step / tokens_per_step */
     double tok_s;              /* all sequences together */
     double launches;           /* kernels a step, collectives with them */
     double allreduces;         /* calls a step */
 };
 
-/* Builds a question without residual tables; false when the plan does not suit architecture or machine (positions from `inputs`). */
+/* Builds a question without residual tables; false when the plan does not suit architecture or machine (positions from
+ * `inputs`). `draft` may be NULL where the plan needs none. */
 bool k25_question_make(const struct k25_architecture *architecture, const struct k25_weights *weights,
-                       const struct k25_machine *machine, const struct k25_plan *plan,
+                       const struct k25_draft *draft, const struct k25_machine *machine, const struct k25_plan *plan,
                        const struct k25_inputs *inputs, struct k25_question *question, struct k25_error *error);
+
+/* Exchanges the plan and what follows from it, under the same architecture, weights, draft, machine and residuals. */
+bool k25_question_replan(struct k25_question *question, const struct k25_plan *plan, const struct k25_inputs *inputs,
+                         struct k25_error *error);
 
 void k25_predict(const struct k25_question *question, const struct k25_params *params,
                  struct k25_prediction *prediction);

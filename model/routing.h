@@ -15,4 +15,7 @@
  * D(1) = top-k for every cv. `cv` is capped below the largest spread a Beta with this mean can have. */
 double k25_distinct_experts(int experts, int experts_per_token, double tokens, double cv);
 
+struct k25_ep_load { double distinct_mean, distinct_max, pairs_mean, pairs_max; };
+void k25_ep_load(int experts, int experts_per_token, double tokens, double cv, int ranks, int redundant, struct k25_ep_load *load);
+
 #endif

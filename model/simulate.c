@@ -44,7 +44,7 @@ static double stretch(const struct run *run, int rank, double segment)
     static const double SHORTEST = 0.05;
     const double *p = run->params->value;
     int slow = run->simulation->slow_rank;
-    double late = slow < 0 ? 0 : (rank == slow ? p[K25_SKEW_LAG] : 0) - p[K25_SKEW_LAG] / run->question->group.n;
+    double late = slow < 0 ? 0 : (rank == slow ? p[K25_SKEW_LAG] : 0) - p[K25_SKEW_LAG] / run->question->group[K25_RANKS_TP].n;
     if (run->simulation->jitter)
         late += gsl_ran_gaussian_ziggurat(run->random, hypot(p[K25_SKEW_SIGMA], p[K25_SKEW_RHO] * segment));
     return segment > 0 ? fmax(SHORTEST, 1 + late / segment) : 1;
@@ -59,7 +59,7 @@ static bool play_segment(struct run *run)
         segment += per_call(run, run->segment[i]);
         nominal[i] = per_call(run, run->segment[i]) * noise(run, run->simulation->kernel_noise);
     }
-    for (int rank = 0; rank < run->question->group.n; rank++) {
+    for (int rank = 0; rank < run->question->group[K25_RANKS_TP].n; rank++) {
         double factor = stretch(run, rank, segment);
         for (size_t i = 0; i < run->length; i++) {
             size_t op = run->segment[i];
@@ -76,7 +76,7 @@ static bool play_segment(struct run *run)
 /* All ranks leave together, the transfer after the last arrival. */
 static bool play_collective(struct run *run, size_t op)
 {
-    int n = run->question->group.n;
+    int n = run->question->group[K25_RANKS_TP].n;
     double last = 0;
     for (int rank = 0; rank < n; rank++)
         last = fmax(last, run->now[rank]);
@@ -103,6 +103,12 @@ static bool play_operator(struct run *run, size_t op)
     return play_segment(run) && play_collective(run, op);
 }
 
+/* Operators of one layer group, or one pass of a draft. */
+static bool together(const struct k25_operator *a, const struct k25_operator *b)
+{
+    return strcmp(a->layers, b->layers) == 0 && a->calls == b->calls;
+}
+
 /* One step: each run of operators of one layer group is a layer, repeated as often as the group has layers. */
 static bool play_step(struct run *run)
 {
@@ -110,7 +116,7 @@ static bool play_step(struct run *run)
     size_t begin = 0;
     while (begin < work->count) {
         size_t end = begin;
-        while (end < work->count && strcmp(work->op[end].layers, work->op[begin].layers) == 0)
+        while (end < work->count && together(&work->op[end], &work->op[begin]))
             end++;
         for (int layer = 0; layer < (int)work->op[begin].calls; layer++) {
             for (size_t op = begin; op < end; op++) {
@@ -142,9 +148,9 @@ bool k25_simulate(const struct k25_question *question, const struct k25_params *
         ok = play_step(run);
         /* The host starts the next step on all ranks at once, after the last has finished. */
         double last = 0, host = params->value[K25_HOST_STEP] + params->value[K25_HOST_SEQUENCE] * question->plan.batch;
-        for (int rank = 0; rank < question->group.n; rank++)
+        for (int rank = 0; rank < question->group[K25_RANKS_TP].n; rank++)
             last = fmax(last, run->now[rank]);
-        for (int rank = 0; rank < question->group.n; rank++)
+        for (int rank = 0; rank < question->group[K25_RANKS_TP].n; rank++)
             run->now[rank] = last + host;
     }
     if (random != NULL)

@@ -25,6 +25,7 @@ struct file_record {
     const struct k25_yaml_node *plan, *assumptions;
     char name[64], title[256];
     char architecture[NAME_SIZE], weights[NAME_SIZE], machine[NAME_SIZE], calibration[NAME_SIZE];
+    char draft[NAME_SIZE], draft_weights[NAME_SIZE];
     struct k25_load load;
 };
 
@@ -39,6 +40,9 @@ const struct k25_field k25_scenario_fields[] = {
     {.key = "machine", TEXT(machine), .doc = "name in hw/machines, or a path"},
     {.key = "calibration", TEXT(calibration), .fallback = "none",
      .doc = "name in calib, or a path; none: every parameter keeps its prior"},
+    {.key = "draft", TEXT(draft), .fallback = "none",
+     .doc = "draft model of plan.speculation (eagle3, draft): name in model/zoo, or a path"},
+    {.key = "draft_weights", TEXT(draft_weights), .fallback = "bf16", .doc = "its quantisation scheme, or a path"},
     {.key = "load", .type = K25_MAP, MEMBER(load), .fallback = "{}", .fields = load_fields,
      .doc = "how measured points relate to the step"},
     {.key = "assumptions", .type = K25_NODE, MEMBER(assumptions), .fallback = "",
@@ -150,7 +154,8 @@ static bool apply_parameters(struct overrides *overrides, struct k25_params *par
 static bool all_used(const struct overrides *overrides, struct k25_error *error)
 {
     static const char *const heads[] = {"plan",    "machine",     "architecture", "weights",
-                                        "calibration", "parameters", "load",         NULL};
+                                        "calibration", "parameters", "load",         "draft",
+                                        "draft_weights", NULL};
     for (size_t i = 0; i < overrides->count; i++) {
         const struct override *o = &overrides->list[i];
         if (o->used)
@@ -188,27 +193,59 @@ static bool load_assumptions(const struct k25_yaml_node *node, const char *file,
 
 /* The scheme's file beside an architecture that is a file of the user's own: STEM.SCHEME.yaml beside STEM.yaml, as
  * `import hf` writes them. */
-static bool weights_beside(const struct k25_scenario *s, const char *name, char *path, size_t size)
+static bool weights_beside(const char *architecture_file, const char *name, char *path, size_t size)
 {
-    const char *dot = strrchr(s->architecture_file, '.');
+    const char *dot = strrchr(architecture_file, '.');
     if (strchr(name, '/') != NULL || dot == NULL || strcmp(dot, ".yaml") != 0)
         return false;
-    int length = snprintf(path, size, "%.*s.%s.yaml", (int)(dot - s->architecture_file), s->architecture_file, name);
+    int length = snprintf(path, size, "%.*s.%s.yaml", (int)(dot - architecture_file), architecture_file, name);
     return length > 0 && (size_t)length < size && k25_file_exists(path);
 }
 
-/* The path of a reference. Where it was written decides what a relative path is relative to, and where an error points. */
-static bool resolve(const struct k25_library *library, enum k25_shelf shelf, const char *name,
-                    const struct k25_scenario *s, char *path, size_t size, struct k25_error *error)
+/* The path of the reference under `key`. Where it was written decides what a relative path is relative to, and where an
+ * error points. `architecture` is whose weights are looked for. */
+static bool resolve(const struct k25_library *library, enum k25_shelf shelf, const char *key, const char *name,
+                    const char *architecture, const struct k25_scenario *s, char *path, size_t size,
+                    struct k25_error *error)
 {
-    const char *key = k25_shelf_names[shelf];
     const struct k25_input *input = k25_inputs_find(&s->inputs, key);
     const char *from = input != NULL && input->origin == K25_FROM_OVERRIDE ? "" : s->file;
     struct k25_error found;
-    if (shelf == K25_SHELF_WEIGHTS && weights_beside(s, name, path, size))
-        return true;
-    return k25_library_find(library, shelf, name, s->architecture.name, from, path, size, &found) ||
+    return k25_library_find(library, shelf, name, architecture, from, path, size, &found) ||
            k25_inputs_fail(&s->inputs, key, error, "%s", found.message);
+}
+
+/* The model and its weights, under their keys of the scenario. */
+static bool load_model(const struct k25_library *library, struct overrides *overrides, struct k25_scenario *s,
+                       struct k25_error *error)
+{
+    char path[1024];
+    struct k25_inputs *inputs = &s->inputs;
+    return resolve(library, K25_SHELF_ARCHITECTURE, "architecture", s->architecture_name, "", s, s->architecture_file,
+                   sizeof s->architecture_file, error) &&
+           k25_architecture_load(s->architecture_file, &s->architecture, inputs, error) &&
+           apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error) &&
+           k25_architecture_check(&s->architecture, inputs, error) &&
+           (weights_beside(s->architecture_file, s->weights_name, path, sizeof path) ||
+            resolve(library, K25_SHELF_WEIGHTS, "weights", s->weights_name, s->architecture.name, s, path, sizeof path,
+                    error)) &&
+           k25_weights_load(path, &s->weights, inputs, error) &&
+           apply(overrides, "weights", k25_weights_fields, &s->weights, inputs, error) &&
+           k25_weights_check(&s->weights, inputs, error);
+}
+
+/* The draft model, where one is named. Its own keys cannot be set: a draft of one's own is a file. */
+static bool load_draft(const struct k25_library *library, struct k25_scenario *s, struct k25_error *error)
+{
+    char file[1024], path[1024];
+    s->drafts = strcmp(s->draft_name, "none") != 0;
+    return !s->drafts ||
+           (resolve(library, K25_SHELF_ARCHITECTURE, "draft", s->draft_name, "", s, file, sizeof file, error) &&
+            k25_architecture_load(file, &s->draft_architecture, NULL, error) &&
+            (weights_beside(file, s->draft_weights_name, path, sizeof path) ||
+             resolve(library, K25_SHELF_WEIGHTS, "draft_weights", s->draft_weights_name, s->draft_architecture.name, s,
+                     path, sizeof path, error)) &&
+            k25_weights_load(path, &s->draft_weights, NULL, error));
 }
 
 /* The references, in the order in which they need one another. */
@@ -220,24 +257,16 @@ static bool load_references(const struct k25_library *library, struct overrides 
     struct k25_link_defaults links;
     if (!k25_library_params(library, path, sizeof path) || !k25_priors_load(path, &s->priors, inputs, error))
         return false;
-    if (!resolve(library, K25_SHELF_ARCHITECTURE, s->architecture_name, s, path, sizeof path, error) ||
-        snprintf(s->architecture_file, sizeof s->architecture_file, "%s", path) < 0 ||
-        !k25_architecture_load(path, &s->architecture, inputs, error) ||
-        !apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error) ||
-        !k25_architecture_check(&s->architecture, inputs, error))
-        return false;
-    if (!resolve(library, K25_SHELF_WEIGHTS, s->weights_name, s, path, sizeof path, error) ||
-        !k25_weights_load(path, &s->weights, inputs, error) ||
-        !apply(overrides, "weights", k25_weights_fields, &s->weights, inputs, error) ||
-        !k25_weights_check(&s->weights, inputs, error))
+    if (!load_model(library, overrides, s, error) || !load_draft(library, s, error))
         return false;
     if (!k25_library_links(library, path, sizeof path) || !k25_link_defaults_load(path, &links, NULL, error) ||
-        !resolve(library, K25_SHELF_MACHINE, s->machine_name, s, path, sizeof path, error) ||
+        !resolve(library, K25_SHELF_MACHINE, "machine", s->machine_name, "", s, path, sizeof path, error) ||
         !k25_machine_load(path, &links, &s->machine, inputs, error) ||
         !apply_machine(overrides, &links, &s->machine, inputs, error))
         return false;
     s->calibrated = strcmp(s->calibration_name, "none") != 0;
-    if (s->calibrated && (!resolve(library, K25_SHELF_CALIBRATION, s->calibration_name, s, path, sizeof path, error) ||
+    if (s->calibrated && (!resolve(library, K25_SHELF_CALIBRATION, "calibration", s->calibration_name, "", s, path,
+                                   sizeof path, error) ||
                           !k25_calibration_load(path, &s->calibration, inputs, error)))
         return false;
     k25_params_resolve(&s->priors, s->calibrated ? &s->calibration : NULL, &s->params);
@@ -264,6 +293,8 @@ static bool take_names(const struct file_record *record, struct overrides *overr
     s->load = record->load;
     return take_name("architecture", record->architecture, overrides, s, s->architecture_name, error) &&
            take_name("weights", record->weights, overrides, s, s->weights_name, error) &&
+           take_name("draft", record->draft, overrides, s, s->draft_name, error) &&
+           take_name("draft_weights", record->draft_weights, overrides, s, s->draft_weights_name, error) &&
            take_name("machine", record->machine, overrides, s, s->machine_name, error) &&
            take_name("calibration", record->calibration, overrides, s, s->calibration_name, error);
 }
@@ -312,10 +343,17 @@ const struct k25_residuals *k25_scenario_residuals(const struct k25_scenario *sc
     return k25_residuals_count(residuals) > 0 ? residuals : NULL;
 }
 
+struct k25_draft k25_scenario_draft(const struct k25_scenario *scenario)
+{
+    return scenario->drafts ? (struct k25_draft){&scenario->draft_architecture, &scenario->draft_weights}
+                            : (struct k25_draft){NULL, NULL};
+}
+
 bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
                            struct k25_error *error)
 {
-    if (!k25_question_make(&scenario->architecture, &scenario->weights, &scenario->machine, &scenario->plan,
+    struct k25_draft draft = k25_scenario_draft(scenario);
+    if (!k25_question_make(&scenario->architecture, &scenario->weights, &draft, &scenario->machine, &scenario->plan,
                            &scenario->inputs, question, error))
         return false;
     question->residuals = k25_scenario_residuals(scenario);

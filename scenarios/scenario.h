@@ -32,10 +32,14 @@ struct k25_scenario {
     char name[64];
     char title[256];
     char architecture_name[512], weights_name[512], machine_name[512], calibration_name[512]; /* as written */
+    char draft_name[512], draft_weights_name[512];
 
     char architecture_file[1024]; /* where the architecture was found */
     struct k25_architecture architecture;
     struct k25_weights weights;
+    bool drafts; /* a draft model was named */
+    struct k25_architecture draft_architecture;
+    struct k25_weights draft_weights;
     struct k25_machine machine;
     struct k25_priors priors;
     struct k25_calibration calibration;
@@ -60,6 +64,9 @@ void k25_scenario_free(struct k25_scenario *scenario);
 
 /* The residual tables of its calibration set; NULL: it has none. */
 const struct k25_residuals *k25_scenario_residuals(const struct k25_scenario *scenario);
+
+/* The draft model, or no draft; points into the scenario. */
+struct k25_draft k25_scenario_draft(const struct k25_scenario *scenario);
 
 /* The question points into the scenario. */
 bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,

@@ -49,9 +49,9 @@ double k25_point_roofline(const struct k25_point *point)
 {
     const struct k25_question *question = &point->question;
     struct k25_step step;
-    k25_step_build(question->architecture, question->weights, question->machine, &question->plan,
+    k25_step_build(question->architecture, question->weights, &question->draft, question->machine, &question->plan,
                    &point->scenario->params, &step);
-    double bytes = step.kv_per_token * question->plan.batch * question->plan.context;
+    double bytes = step.sequences * (step.kv_per_token * question->plan.context + step.state_per_sequence);
     for (size_t i = 0; i < step.count; i++)
         bytes += step.op[i].calls * step.op[i].read;
     double seconds = bytes / k25_gpu_bandwidth(&question->machine->gpu);

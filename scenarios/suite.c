@@ -185,6 +185,22 @@ static struct k25_scenario *obtain(const struct k25_library *library, struct k25
     return &setting->scenario;
 }
 
+static void read_speculation(struct row *row, struct k25_plan_speculation *plan)
+{
+    const char *acceptance = cell(row, "spec_acceptance");
+    plan->method = choice(row, "spec_kind", k25_speculation_names, plan->method);
+    if (plan->method == K25_SPEC_NONE)
+        return;
+    if (cell(row, "spec_tokens")[0] == '\0' && !row->point->described)
+        skip(row, "spec_tokens is unknown");
+    else if (cell(row, "spec_tokens")[0] != '\0')
+        plan->tokens = whole(row, "spec_tokens", 0);
+    snprintf(plan->acceptance, sizeof plan->acceptance, "%.*s", (int)sizeof plan->acceptance - 1, acceptance);
+    /* A step needs no acceptance; its tokens do. */
+    if (acceptance[0] == '\0' && strcmp(cell(row, "metric"), k25_metric_names[K25_METRIC_STEP_MS]) != 0)
+        skip(row, "spec_acceptance is unknown");
+}
+
 static void read_plan(struct row *row, struct k25_plan *plan)
 {
     plan->tp = whole(row, "tp", plan->tp);
@@ -195,9 +211,7 @@ static void read_plan(struct row *row, struct k25_plan *plan)
     plan->ep = cell(row, "ep")[0] == '\0' ? plan->ep : whole(row, "ep", plan->ep);
     plan->batch = whole(row, "concurrency", 0);
     plan->kv_dtype = choice(row, "kv_dtype", k25_kv_dtype_names, plan->kv_dtype);
-    plan->speculation.method = choice(row, "spec_kind", k25_speculation_names, plan->speculation.method);
-    if (cell(row, "spec_tokens")[0] != '\0')
-        plan->speculation.tokens = whole(row, "spec_tokens", 0);
+    read_speculation(row, &plan->speculation);
     if (cell(row, "context")[0] == '\0')
         skip(row, "context is unknown");
     plan->context = number(row, "context", 0);
@@ -233,28 +247,16 @@ static void read_answer(struct row *row)
         skip(row, "anomaly: a box with a known fault");
 }
 
-/* What the step has no physics for, in fewer words than the plan's own error. */
-static void refuse_unsupported(struct row *row, const struct k25_plan *plan)
-{
-    if (plan->speculation.method != K25_SPEC_NONE)
-        skip(row, "speculation is not supported yet");
-    if (plan->dcp > 1)
-        skip(row, "decode context parallelism is not supported yet");
-    if (plan->ep > 1)
-        skip(row, "expert parallelism is not supported yet");
-    if (plan->dp > 1 || plan->pp > 1)
-        skip(row, "replicas and pipeline stages are not supported yet");
-}
-
 static void ask(struct row *row, struct k25_plan *plan)
 {
     struct k25_point *point = row->point;
     struct k25_error error;
+    struct k25_draft draft = point->skip[0] == '\0' ? k25_scenario_draft(point->scenario) : (struct k25_draft){NULL, NULL};
     double context = plan->context;
     plan->context = fmax(context, point->load.short_prompt);
     if (point->skip[0] == '\0' &&
-        !k25_question_make(&point->scenario->architecture, &point->scenario->weights, &point->scenario->machine, plan,
-                           NULL, &point->question, &error))
+        !k25_question_make(&point->scenario->architecture, &point->scenario->weights, &draft, &point->scenario->machine,
+                           plan, NULL, &point->question, &error))
         skip(row, "%.150s", error.message);
     if (point->skip[0] != '\0')
         return;
@@ -299,7 +301,6 @@ static bool read_row(const struct k25_library *library, struct k25_suite *suite,
     plan = found->plan;
     read_plan(row, &plan);
     read_answer(row);
-    refuse_unsupported(row, &plan);
     if (!row->failed)
         ask(row, &plan);
     return !row->failed;

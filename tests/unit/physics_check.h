@@ -140,7 +140,7 @@ static inline struct k25_question ask(const struct box *box)
 {
     struct k25_error error = {0};
     struct k25_question question;
-    if (!k25_question_make(&box->architecture, &box->weights, &box->machine, &box->plan, NULL, &question, &error))
+    if (!k25_question_make(&box->architecture, &box->weights, NULL, &box->machine, &box->plan, NULL, &question, &error))
         fail_msg("%s", error.message);
     return question;
 }

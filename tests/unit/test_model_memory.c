@@ -8,7 +8,7 @@ static struct k25_step step; /* 256 operators: too large for a stack */
 static struct k25_memory memory_of(const struct box *box, const struct k25_params *params)
 {
     struct k25_memory memory;
-    k25_step_build(&box->architecture, &box->weights, &box->machine, &box->plan, params, &step);
+    k25_step_build(&box->architecture, &box->weights, NULL, &box->machine, &box->plan, params, &step);
     k25_memory(&step, &box->machine, &box->plan, params, &memory);
     return memory;
 }

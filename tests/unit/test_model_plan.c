@@ -143,7 +143,7 @@ static void refuse(const char *name, const char *scheme, const char *plan_text, 
     assert_string_equal(error.message, message);
     assert_int_equal(error.status, K25_BAD_INPUT);
     struct k25_question question;
-    assert_false(k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, &inputs, &question,
+    assert_false(k25_question_make(&box.architecture, &box.weights, NULL, &box.machine, &box.plan, &inputs, &question,
                                    &error));
     assert_string_equal(error.message, message);
     k25_inputs_free(&inputs);
@@ -213,15 +213,15 @@ static void zeros_are_refused_not_divided_by(void **state)
     kimi_box(&box);
     box.plan.batch = 0;
     assert_false(
-        k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
+        k25_question_make(&box.architecture, &box.weights, NULL, &box.machine, &box.plan, NULL, &question, &error));
     kimi_box(&box);
     box.plan.context = 0;
     assert_false(
-        k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
+        k25_question_make(&box.architecture, &box.weights, NULL, &box.machine, &box.plan, NULL, &question, &error));
     kimi_box(&box);
     box.plan.tp = 0;
     assert_false(
-        k25_question_make(&box.architecture, &box.weights, &box.machine, &box.plan, NULL, &question, &error));
+        k25_question_make(&box.architecture, &box.weights, NULL, &box.machine, &box.plan, NULL, &question, &error));
 }
 
 int main(void)

@@ -5,7 +5,7 @@ static struct k25_step step; /* 256 operators: too large for a stack */
 
 static void build(const struct box *box, const struct k25_params *params)
 {
-    k25_step_build(&box->architecture, &box->weights, &box->machine, &box->plan, params, &step);
+    k25_step_build(&box->architecture, &box->weights, NULL, &box->machine, &box->plan, params, &step);
 }
 
 /* Name, layers, calls, kind and shape of every operator of Kimi-K2.5 at TP8 in its order: DESIGN.md 4.1. n and k

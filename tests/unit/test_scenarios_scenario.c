@@ -59,7 +59,7 @@ static void a_scenario_loads(void **state)
     struct k25_question question;
     struct k25_error error;
     assert_true(k25_scenario_question(&s, &question, &error));
-    assert_true(question.group.n == 8 && question.plan.batch == 4);
+    assert_true(question.group[K25_RANKS_TP].n == 8 && question.plan.batch == 4);
     k25_scenario_free(&s);
     k25_scenario_free(&s); /* once more does no harm */
 }
@@ -111,7 +111,7 @@ static void set_reaches_everything(void **state)
     assert_true(s.machine.links > 0 && s.machine.gpus == 8);
     struct k25_question question;
     struct k25_error error;
-    assert_true(k25_scenario_question(&s, &question, &error) && question.group.nvlink);
+    assert_true(k25_scenario_question(&s, &question, &error) && question.group[K25_RANKS_TP].nvlink);
     k25_scenario_free(&s);
     load_with("architecture.moe.experts=256");
     assert_int_equal(s.architecture.moe.experts, 256);
