@@ -4,6 +4,8 @@
 
 const char *const k25_backend_names[] = {"NCCL LL", "NCCL LL128", "NCCL Simple", "one-shot", NULL};
 
+static const double LL128_LINE = 128.0 / 120; /* bytes on the wire for one of data: 8 of 128 are the flag */
+
 /* A ring that makes `hops` hops and sends `volume` bytes through each link. */
 static double ring_time(enum k25_backend protocol, double hops, double volume, const struct k25_group *group,
                         const struct k25_params *params)
@@ -17,7 +19,6 @@ static double ring_time(enum k25_backend protocol, double hops, double volume, c
         return most * pow(pow(latency / most, norm) + pow(volume / bandwidth / most, norm), 1 / norm);
     }
     double share = group->n > 2 ? p[K25_NCCL_RING] : 1;
-    static const double LL128_LINE = 128.0 / 120; /* bytes on the wire for one of data: 8 of 128 are the flag */
     if (protocol == K25_BACKEND_NCCL_LL128)
         volume *= LL128_LINE;
     double transfer = path + volume / (p[K25_NCCL_ETA] * share * group->ring_bandwidth);
@@ -33,9 +34,12 @@ double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k
     int n = group->n;
     if (n == 1)
         return 0;
-    if (backend == K25_BACKEND_ONESHOT)
+    if (backend == K25_BACKEND_ONESHOT) {
+        double own = p[K25_ONESHOT_ETA] * group->lone_bandwidth;
+        double shared = p[K25_ONESHOT_SHARED] * group->peer_bandwidth;
         return p[K25_ONESHOT_BASE] + (n - 1) * p[K25_ONESHOT_PEER] + 2 * group->peer_latency +
-               (n - 1) * bytes / (p[K25_ONESHOT_ETA] * group->peer_bandwidth);
+               (n - 1) * bytes / fmin(own, shared);
+    }
     return ring_time(backend, 2.0 * (n - 1), 2.0 * (n - 1) / n * bytes, group, params);
 }
 

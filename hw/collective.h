@@ -3,12 +3,13 @@
  * AllReduce of m bytes per rank on n GPUs, h = path latency of a hop, V = 2(n-1)/n m the bytes through a link:
  *
  *   NCCL LL      norm_p( base + 2(n-1) (hop + h), V / (eta_ll B_ring (n/2)^-g) )
- *   NCCL LL128   base + 2(n-1) (ll128_hop + h) + V / (eta B_ring share_n)
+ *   NCCL LL128   base + 2(n-1) (ll128_hop + h) + 128/120 V / (eta B_ring share_n)
  *   NCCL Simple  simple_base + 2(n-1) (simple_hop + h) + V / (eta B_ring share_n)
- *   one-shot     base + (n-1) peer + 2 h_max + (n-1) m / (eta B_peer)
- *                every rank signals its n-1 peers and reads them: a path for the flag, a path for the data
+ *   one-shot     base + (n-1) peer + 2 h_max + (n-1) m / min(eta B_lone, shared B_peer)
+ *                every rank signals its n-1 peers and reads them: a path for the flag, a path for the data. One
+ *                rank's reads do not fill its own link (B_lone); those of several fill a link that they share
  *
- * A gather has n-1 hops and V = (n-1)/n of the gathered buffer. The LL form is empirical in p and g: half of an LL
+ * Of the 128 bytes of an LL128 line 8 are the flag. A gather has n-1 hops and V = (n-1)/n of the gathered buffer. The LL form is empirical in p and g: half of an LL
  * line is flags, so two GPUs reach at most half of the link, and more ranks reach less than the ring promises.
  * Sources: NCCL src/graph/tuning.cc for the form; measured tables for the values (hw/params.yaml).
  */

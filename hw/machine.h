@@ -127,6 +127,7 @@ struct k25_group {
     double peer_latency;   /* s, the longest path between two ranks */
     double peer_bandwidth; /* bytes/s the slowest rank receives when all read all others at once: (n-1) times its
                               slowest flow, because a collective ends with the last one */
+    double lone_bandwidth; /* the same when one rank alone reads the others: what its own links allow */
     int worst_class;       /* enum k25_path_class of the worst pair */
 };
 

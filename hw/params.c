@@ -56,7 +56,7 @@ bool k25_param_valid(int id, double value)
         K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_FP4_MEM,  K25_MOE_FP4_MAC,  K25_MOE_FP8_MEM,     K25_MOE_FP8_MAC,
         K25_MOE_BF16_MEM, K25_MOE_BF16_MAC, K25_MLA_MEM,      K25_MLA_SPLITS,   K25_MLA_SPLIT_TOKENS, K25_GQA_MEM,
         K25_GQA_SPLIT_TOKENS, K25_NCCL_LL,  K25_NCCL_LL_NORM, K25_NCCL_ETA,     K25_NCCL_RING,       K25_ONESHOT_ETA,
-        K25_INDEXER_MEM,      K25_LINEAR_MEM,
+        K25_INDEXER_MEM,      K25_LINEAR_MEM,  K25_ONESHOT_SHARED,
     };
     double in_unit = value / k25_param_info[id].scale;
     if (id == K25_P_NORM || id == K25_NCCL_LL_NORM)

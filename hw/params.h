@@ -84,7 +84,8 @@
     X(NCCL_RING, "nccl.ring", "share", 1, "of that, left when more than 2 GPUs keep both directions busy")        \
     X(ONESHOT_BASE, "oneshot.base", "us", 1e-6, "one-shot AllReduce: launch, flags, reduction")                   \
     X(ONESHOT_PEER, "oneshot.peer", "us", 1e-6, "one-shot: flag written to and awaited from one peer")             \
-    X(ONESHOT_ETA, "oneshot.eta", "share", 1, "share of the all-read-all bandwidth that the kernel reaches")      \
+    X(ONESHOT_ETA, "oneshot.eta", "share", 1, "share of its own link that a rank reading its peers reaches")      \
+    X(ONESHOT_SHARED, "oneshot.shared", "share", 1, "share that the reads of all ranks reach of a link they share")\
     X(SKEW_SIGMA, "skew.sigma", "us", 1e-6, "spread of a rank's arrival that does not grow with the segment")      \
     X(SKEW_RHO, "skew.rho", "share", 1, "spread of a rank's arrival / the compute segment before it")             \
     X(SKEW_LAG, "skew.lag", "us", 1e-6, "persistent lag of the slowest rank in each segment")                     \

@@ -319,11 +319,13 @@ bool k25_machine_group(const struct k25_machine *machine, int n, struct k25_grou
 {
     if (n < 1 || n > machine->gpus)
         return k25_fail(error, K25_BAD_INPUT, "a group of %d GPUs does not fit a machine of %d", n, machine->gpus);
-    *group = (struct k25_group){.n = n, .nvlink = true, .worst_class = K25_PATH_NVLINK};
+    *group = (struct k25_group){
+        .n = n, .nvlink = true, .lone_bandwidth = INFINITY, .worst_class = K25_PATH_NVLINK};
     int ring[2 * K25_MAX_LINKS] = {0}, peer[2 * K25_MAX_LINKS] = {0};
     for (int a = 0; a < n; a++) {
         struct source source;
         bool open = open_source(machine, a, &source);
+        int lone[2 * K25_MAX_LINKS] = {0};
         for (int b = 0; b < n; b++) {
             struct walk walk;
             if (a == b)
@@ -339,8 +341,11 @@ bool k25_machine_group(const struct k25_machine *machine, int n, struct k25_grou
             for (int i = 0; i < walk.count; i++) {
                 ring[walk.step[i]] += hop;
                 peer[walk.step[i]]++;
+                lone[walk.step[i]]++;
             }
         }
+        if (n > 1)
+            group->lone_bandwidth = fmin(group->lone_bandwidth, (n - 1) * slowest_flow(machine, lone));
     }
     group->nvlink = group->nvlink && n > 1;
     group->ring_bandwidth = slowest_flow(machine, ring);

@@ -13,6 +13,7 @@ static bool make_group(const struct k25_machine *machine, const struct k25_plan 
         return false;
     group->ring_bandwidth *= plan->levers.link_bandwidth;
     group->peer_bandwidth *= plan->levers.link_bandwidth;
+    group->lone_bandwidth *= plan->levers.link_bandwidth;
     group->ring_latency *= plan->levers.link_latency;
     group->peer_latency *= plan->levers.link_latency;
     return true;

@@ -458,12 +458,3 @@ void k25_ep_load_slope(int experts, int experts_per_token, double tokens, double
     *slope = (struct k25_ep_load){.distinct_mean = all.distinct_mean.d, .distinct_max = all.distinct_max.d,
                                   .pairs_max = all.pairs_max.d};
 }
-
-void k25_ep_load(int experts, int experts_per_token, double tokens, double cv, int ranks, int redundant, struct k25_ep_load *load)
-{
-    (void)redundant;
-    load->pairs_mean = tokens * experts_per_token / ranks;
-    load->distinct_mean = k25_distinct_experts(experts, experts_per_token, tokens, cv) / ranks;
-    load->pairs_max = load->pairs_mean + 1.42 * sqrt(load->pairs_mean);
-    load->distinct_max = fmin(experts / (double)ranks, load->distinct_mean + 1.42 * sqrt(load->distinct_mean));
-}

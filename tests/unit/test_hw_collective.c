@@ -6,11 +6,11 @@
 static struct k25_group group_of(int n)
 {
     return (struct k25_group){.n = n, .ring_latency = 1e-6, .ring_bandwidth = 50e9, .peer_latency = 2e-6,
-                              .peer_bandwidth = 40e9};
+                              .peer_bandwidth = 40e9, .lone_bandwidth = 40e9};
 }
 
 /* base 4 us, hop 0.5, eta_ll 0.4, exponent 0.5, LL up to 500 KB; LL128 hop 0.2; Simple 8 + 3 a hop; eta 0.8, ring
- * 0.9; one-shot 2 + 0.5 a peer, 0.75. */
+ * 0.9; one-shot 2 + 0.5 a peer, 0.75 of its own link, 0.9 of shared ones. */
 static struct k25_params hand_params(double norm)
 {
     struct k25_params params = fixed_params();
@@ -61,13 +61,22 @@ static void oneshot_by_hand(void **state)
     assert_close(us(K25_BACKEND_ONESHOT, 1e6, 4, 1.2), 107.5, 1e-12);
     /* 8 GPUs, 14,336 B: 2 + 3.5 + 4 = 9.5; 7 x 14336 / 30e9 = 3.345 us. */
     assert_close(us(K25_BACKEND_ONESHOT, 14336, 8, 1.2), 9.5 + 7 * 14336 / 30e3, 1e-12);
+    /* Where ranks share a link, 0.9 x 20 GB/s each is less than 0.75 x 40: 7.5 + 3000/18 us for 1 MB on 4. A link that
+     * is wide enough for all, 0.9 x 39, leaves each its own: 107.5. */
+    struct k25_params params = hand_params(1.2);
+    struct k25_group group = group_of(4);
+    group.peer_bandwidth = 20e9;
+    assert_close(k25_allreduce_time(K25_BACKEND_ONESHOT, 1e6, &group, &params) * 1e6, 7.5 + 3000 / 18.0, 1e-12);
+    group.peer_bandwidth = 39e9;
+    assert_close(k25_allreduce_time(K25_BACKEND_ONESHOT, 1e6, &group, &params) * 1e6, 107.5, 1e-12);
 }
 
 static void one_gpu_moves_nothing(void **state)
 {
     (void)state;
     struct k25_params params = hand_params(1.2);
-    struct k25_group group = {.n = 1, .ring_bandwidth = INFINITY, .peer_bandwidth = INFINITY};
+    struct k25_group group = {.n = 1, .ring_bandwidth = INFINITY, .peer_bandwidth = INFINITY,
+                              .lone_bandwidth = INFINITY};
     for (int backend = 0; backend <= K25_BACKEND_ONESHOT; backend++)
         assert_true(k25_allreduce_time((enum k25_backend)backend, 1e6, &group, &params) == 0);
     assert_true(k25_allgather_time(K25_BACKEND_NCCL_LL, 1e6, &group, &params) == 0);
@@ -208,6 +217,7 @@ static void more_costs_more(void **state)
         assert_true(k25_allgather_time(K25_BACKEND_NCCL_LL, bytes, &far, &params) > k25_allgather_time(K25_BACKEND_NCCL_LL, bytes, &group, &params));
         wide.ring_bandwidth *= 1.5;
         wide.peer_bandwidth *= 1.5;
+        wide.lone_bandwidth *= 1.5;
         assert_true(k25_allreduce_time(backend, bytes, &wide, &params) < time);
         struct k25_group more = group;
         more.n++;

@@ -305,9 +305,33 @@ static void test_bad_forms(void **state)
     }
 }
 
+/* GB/s that the slowest rank gets alone and with all others. */
+static void check_reads(const char *topology, int n, double lone_gbs, double peer_gbs)
+{
+    struct k25_machine machine = make(topology);
+    struct k25_group group;
+    struct k25_error error = {0};
+    assert_true(k25_machine_group(&machine, n, &group, &error));
+    assert_float_equal(group.lone_bandwidth / 1e9, lone_gbs, 1e-9);
+    assert_float_equal(group.peer_bandwidth / 1e9, peer_gbs, 1e-9);
+}
+
+static void test_reads_alone_and_together(void **state)
+{
+    (void)state;
+    /* Links of their own: nothing to share. */
+    check_reads("4 gpu, pcie5", 4, 56, 56);
+    /* 4 x 4 flows through one uplink of 56: 3.5 each, 7 of them. Alone 4 of the 7 flows take it: the GPU's own link
+     * is the narrower, 8 a flow against 14. */
+    check_reads("1 socket, 2 switch, 4 gpu each, pcie5", 8, 56, 24.5);
+    /* 16 flows across the sockets at 51: 3.1875 each; alone 4 of them at 12.75. */
+    check_reads("2 socket, 4 gpu each, pcie5", 8, 56, 7 * 51 / 16.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reads_alone_and_together),
         cmocka_unit_test(test_direct_attach),
         cmocka_unit_test(test_switches),
         cmocka_unit_test(test_nvlink),

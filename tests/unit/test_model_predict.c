@@ -490,8 +490,9 @@ static const struct { int id, direction; double factor; } directions[] = {
     {K25_NCCL_LL_NORM, -1, 1.1},   {K25_NCCL_LL_MAX, 0, 4},        {K25_NCCL_LL128_HOP, 1, 1.1},
     {K25_NCCL_SIMPLE_BASE, 1, 1.1}, {K25_NCCL_SIMPLE_HOP, 1, 1.1}, {K25_NCCL_ETA, -1, 1.1},
     {K25_NCCL_RING, -1, 1.1},      {K25_ONESHOT_BASE, 1, 1.1},     {K25_ONESHOT_PEER, 1, 1.1},
-    {K25_ONESHOT_ETA, -1, 1.1},    {K25_SKEW_SIGMA, 1, 1.1},       {K25_SKEW_RHO, 1, 1.1},
-    {K25_SKEW_LAG, 1, 1.1},        {K25_ROUTING_CV, -1, 1.1},      {K25_GRAPH_GAP, 1, 1.1},
+    {K25_ONESHOT_ETA, -1, 1.1},    {K25_ONESHOT_SHARED, -1, 1.1},  {K25_SKEW_SIGMA, 1, 1.1},
+    {K25_SKEW_RHO, 1, 1.1},        {K25_SKEW_LAG, 1, 1.1},         {K25_ROUTING_CV, -1, 1.1},
+    {K25_GRAPH_GAP, 1, 1.1},
     {K25_EAGER_LAUNCH, 1, 4}  ,    {K25_HOST_STEP, 1, 1.1},        {K25_HOST_SEQUENCE, 1, 1.1},
     {K25_RESERVE, 2, 1.1},
 };
@@ -523,6 +524,9 @@ static void fill(struct box *boxes)
         boxes[i].plan.allreduce.backend = set[i].backend;
         boxes[i].plan.allreduce.protocol = set[i].protocol;
         boxes[i].plan.graph.mode = set[i].graph;
+        /* One-shot across the sockets is bound by what the ranks share, inside one by each rank's own link. */
+        if (set[i].backend == K25_AR_ONESHOT && set[i].batch > 1)
+            boxes[i].plan.tp = 4;
     }
 }
 
