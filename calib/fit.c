@@ -58,25 +58,32 @@ static int residuals(const gsl_vector *x, void *data, gsl_vector *f)
     return GSL_SUCCESS;
 }
 
+/* One row of the Jacobian: how the residual of an observation moves with every free parameter. */
+static void jacobian_row(const struct problem *problem, const struct k25_params *at, size_t i, gsl_matrix *J)
+{
+    struct k25_params params = *at;
+    for (size_t j = 0; j < problem->free; j++) {
+        int id = problem->id[j];
+        params.value[id] = at->value[id] * exp(STEP);
+        double above = residual(problem, i, &params);
+        params.value[id] = at->value[id] * exp(-STEP);
+        double below = residual(problem, i, &params);
+        params.value[id] = at->value[id];
+        gsl_matrix_set(J, i, j, (above - below) / (2 * STEP) * sqrt(problem->weight[i]));
+    }
+}
+
 static int jacobian(const gsl_vector *x, void *data, gsl_matrix *J)
 {
     const struct problem *problem = data;
     struct k25_params params;
     params_at(problem, x, &params);
     gsl_matrix_set_zero(J);
-    for (size_t j = 0; j < problem->free; j++) {
-        int id = problem->id[j];
-        double here = params.value[id];
-        for (size_t i = 0; i < problem->rows; i++) {
-            params.value[id] = here * exp(STEP);
-            double above = residual(problem, i, &params);
-            params.value[id] = here * exp(-STEP);
-            double below = residual(problem, i, &params);
-            gsl_matrix_set(J, i, j, (above - below) / (2 * STEP) * sqrt(problem->weight[i]));
-        }
-        params.value[id] = here;
-        gsl_matrix_set(J, problem->rows + j, j, 1 / problem->priors->spread[id]);
-    }
+#pragma omp parallel for schedule(dynamic, 1)
+    for (size_t i = 0; i < problem->rows; i++)
+        jacobian_row(problem, &params, i, J);
+    for (size_t j = 0; j < problem->free; j++)
+        gsl_matrix_set(J, problem->rows + j, j, 1 / problem->priors->spread[problem->id[j]]);
     return GSL_SUCCESS;
 }
 
@@ -135,7 +142,7 @@ static bool minimise(struct problem *problem, gsl_multifit_nlinear_workspace *wo
         int info = 0;
         int status = gsl_multifit_nlinear_init(x, &fdf, workspace);
         if (status == GSL_SUCCESS)
-            status = gsl_multifit_nlinear_driver(200, 1e-6, 1e-8, 0, NULL, NULL, &info, workspace);
+            status = gsl_multifit_nlinear_driver(100, 1e-5, 1e-8, 0, NULL, NULL, &info, workspace);
         if (gsl_failed(status, error))
             return false;
         gsl_vector_memcpy(x, gsl_multifit_nlinear_position(workspace));

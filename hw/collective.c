@@ -15,8 +15,8 @@ static double ring_time(enum k25_backend protocol, double hops, double volume, c
     if (protocol == K25_BACKEND_NCCL_LL) {
         double latency = p[K25_NCCL_BASE] + hops * p[K25_NCCL_HOP] + path;
         double bandwidth = p[K25_NCCL_LL] * group->ring_bandwidth * pow(group->n / 2.0, -p[K25_NCCL_LL_SCALING]);
-        double norm = p[K25_NCCL_LL_NORM], most = fmax(latency, volume / bandwidth);
-        return most * pow(pow(latency / most, norm) + pow(volume / bandwidth / most, norm), 1 / norm);
+        double norm = p[K25_NCCL_LL_NORM], stream = volume / bandwidth, most = fmax(latency, stream);
+        return most * pow(1 + pow(fmin(latency, stream) / most, norm), 1 / norm);
     }
     double share = group->n > 2 ? p[K25_NCCL_RING] : 1;
     if (protocol == K25_BACKEND_NCCL_LL128)

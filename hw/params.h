@@ -54,6 +54,7 @@
     X(MOE_REREAD, "moe.reread", "share", 1, "of the weight reads of a further row block of one expert, those that miss the L2")\
     X(MOE_ACTIVATION, "moe.activation", "bytes", 1, "moved for each routed activation element: gather, zeroing, final sum")\
     X(MOE_EXPERT, "moe.expert", "ns", 1e-9, "bookkeeping of a grouped product for each expert on the rank (not INT4 Marlin)")\
+    X(MOE_FALLBACK, "moe.fallback", "times", 1, "traffic of experts once tokens are too many for the small-batch kernel (plan.expert_rows)")\
     X(MLA_T0, "mla.t0", "us", 1e-6, "floor of MLA decode attention: the split kernel and the merge")               \
     X(MLA_BATCHED, "mla.batched", "us", 1e-6, "added to an MLA block at 2 and more sequences: the one-row fast paths end")\
     X(MLA_SEQUENCE, "mla.sequence", "ns", 1e-9, "merging the splits of one sequence and head block")               \

@@ -109,6 +109,7 @@ struct k25_plan {
     bool attention_dp; /* attention data-parallel: each of the tp ranks has its own sequences and all heads */
     int dcp_exchange;  /* enum k25_dcp_exchange */
     int expert_exchange;   /* enum k25_expert_exchange */
+    int expert_rows;       /* tokens up to which the engine's small-batch expert kernel runs; 0: at any number */
     int redundant_experts; /* copies of popular experts, over all ranks, placed to balance them */
     int batch;         /* B: sequences decoding together, over all replicas */
     double context;    /* L: mean tokens in the cache of one sequence */

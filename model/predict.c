@@ -139,20 +139,46 @@ static void price_kernel(const struct k25_question *question, const struct k25_o
     priced->bound = cost.bound;
 }
 
+/* One collective as it is priced: layers repeat few different ones. */
+struct quote {
+    int kind, ranks, backend;
+    double rows, message, transfer;
+};
+
+#define QUOTES 12
+
+/* The transfer of a collective under the plan, and its backend; looked up among the `count` known ones first. */
+static const struct quote *quote(const struct k25_question *question, const struct k25_operator *op,
+                                 const struct k25_params *params, struct quote quotes[QUOTES], int *count)
+{
+    for (int i = 0; i < *count; i++) {
+        if (quotes[i].message == op->message && quotes[i].kind == op->kind && quotes[i].ranks == op->ranks &&
+            quotes[i].rows == op->rows)
+            return &quotes[i];
+    }
+    const struct k25_plan_levers *levers = &question->plan.levers;
+    struct quote *q = &quotes[*count < QUOTES ? (*count)++ : QUOTES - 1];
+    bool allreduce = op->kind == K25_OP_ALLREDUCE;
+    *q = (struct quote){op->kind, op->ranks, 0, op->rows, op->message, 0};
+    q->backend = allreduce ? k25_allreduce_choice(question, op->rows, op->message, params)
+                           : nccl_protocol(question, op->kind, op->ranks, op->message, params);
+    q->transfer = collective_time(question, op->kind, op->ranks, q->backend, op->message, params);
+    if (allreduce)
+        q->transfer *= levers->allreduce_free ? 0 : 1 - levers->allreduce_overlap;
+    return q;
+}
+
 /* `segment`: what the mean rank computed since it left the last collective. */
-static void price_collective(const struct k25_question *question, const struct k25_operator *op, double segment,
-                             const struct k25_params *params, struct k25_priced *priced)
+static void price_collective(const struct k25_question *question, const struct k25_operator *op,
+                             const struct quote *quote, double segment, const struct k25_params *params,
+                             struct k25_priced *priced)
 {
     const struct k25_plan_levers *levers = &question->plan.levers;
-    bool allreduce = op->kind == K25_OP_ALLREDUCE;
-    priced->backend = allreduce ? k25_allreduce_choice(question, op->rows, op->message, params)
-                                : nccl_protocol(question, op->kind, op->ranks, op->message, params);
-    double transfer = collective_time(question, op->kind, op->ranks, priced->backend, op->message, params);
-    double wait = op->kind == K25_OP_SEND ? 0 : k25_wait_time(question->group[op->ranks].n, segment, params);
-    if (allreduce)
-        transfer *= levers->allreduce_free ? 0 : 1 - levers->allreduce_overlap;
-    priced->transfer = op->calls * transfer;
-    priced->wait = op->calls * (allreduce && levers->allreduce_free ? 0 : wait * levers->skew);
+    double skew = op->kind == K25_OP_ALLREDUCE && levers->allreduce_free ? 0 : levers->skew;
+    double wait = op->kind == K25_OP_SEND ? 0 : skew * k25_wait_time(question->group[op->ranks].n, segment, params);
+    priced->backend = quote->backend;
+    priced->transfer = op->calls * quote->transfer;
+    priced->wait = op->calls * wait;
     priced->time = priced->transfer + priced->wait;
 }
 
@@ -160,6 +186,8 @@ static void price_collective(const struct k25_question *question, const struct k
 static double price_operators(const struct k25_question *question, const struct k25_params *params,
                             struct k25_prediction *p)
 {
+    struct quote quotes[QUOTES];
+    int quoted = 0;
     struct k25_gpu gpu = question->machine->gpu;
     double segment = 0, clock = clock_share(question, params);
     gpu.peak_bf16_tflops *= clock;
@@ -173,7 +201,7 @@ static double price_operators(const struct k25_question *question, const struct 
             price_kernel(question, op, &gpu, clock, params, priced);
             segment += priced->time / op->calls;
         } else {
-            price_collective(question, op, segment, params, priced);
+            price_collective(question, op, quote(question, op, params, quotes, &quoted), segment, params, priced);
             segment = 0;
         }
     }

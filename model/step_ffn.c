@@ -78,6 +78,9 @@ static void add_routed_experts(struct k25_builder *b, const struct placement *p)
     op->k = b->architecture->hidden;
     op->resident = p->local * expert_bytes;
     op->read = work.distinct * expert_bytes;
+    bool small = b->plan->expert_rows == 0 || p->rows <= b->plan->expert_rows;
+    if (!small)
+        work.expert_bytes *= b->params->value[K25_MOE_FALLBACK];
     op->call = k25_moe_call(class_of[format->kind], &work, b->params);
     if (b->plan->levers.persistent_experts)
         op->call.launches = op->call.items = 0;
