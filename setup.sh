@@ -6,8 +6,8 @@
 set -eu
 cd "$(dirname "$0")"
 
-PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libgsl-dev libyaml-dev libisal-dev libsqlite3-dev libjansson-dev libpopt-dev libcmocka-dev python3 mandoc"
-TEST_PACKAGES="jupyter-nbconvert python3-ipykernel python3-matplotlib"
+PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libgsl-dev libyaml-dev libisal-dev libsqlite3-dev libjansson-dev libpopt-dev libmuparser-dev libcmocka-dev python3 mandoc"
+TEST_PACKAGES="openmpi-bin libopenmpi-dev jupyter-nbconvert python3-ipykernel python3-matplotlib"
 
 install_missing() {
     missing=""

@@ -32,7 +32,7 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
 const struct cli_command cli_check = {
     .name = "check",
     .arguments = "FILE...",
-    .summary = "check scenarios, architectures, weights, machines, parameters and calibration sets",
+    .summary = "check scenarios, sweeps, architectures, weights, machines, parameters and calibration sets",
     .details = "A file says of which kind it is in its first key, `k25sim`. A scenario is checked together\n"
                "with everything that it refers to. Errors name the line, what was expected and the nearest\n"
                "valid name; exit status 2.\n"

@@ -10,6 +10,7 @@
 #include "cli/table.h"
 #include "hw/params.h"
 #include "scenarios/scenario.h"
+#include "scenarios/sweep_file.h"
 
 static const char *format_given;
 static const struct poptOption options[] = {
@@ -217,6 +218,32 @@ static bool add_scenario(const struct k25_library *library, const char *name, co
     return ok;
 }
 
+static const struct cli_column sweep_columns[] = {
+    {"name", "sweep", CLI_TEXT, 40},     {"points", "points", CLI_COUNT, 0}, {"axes", "axes", CLI_COUNT, 0},
+    {"scenarios", "scenarios", CLI_COUNT, 0}, {"title", "title", CLI_TEXT, 0},    {NULL, NULL, CLI_TEXT, 0},
+};
+
+static bool add_sweep(const struct k25_library *library, const char *name, const char *path, struct cli_table *table,
+                      struct k25_error *error)
+{
+    static struct k25_sweep sweep; /* too large for a stack */
+    bool ok = k25_sweep_load(library, path, &sweep, error);
+    if (ok) {
+        cli_table_text(table, "%s", name);
+        cli_table_number(table, (double)sweep.points);
+        cli_table_number(table, (double)sweep.axes);
+        cli_table_number(table, (double)sweep.loads);
+        cli_table_text(table, "%s", sweep.title);
+    }
+    k25_sweep_free(&sweep);
+    return ok;
+}
+
+static bool list_sweeps(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
+{
+    return each(library, K25_SHELF_SWEEP, table, add_sweep, error);
+}
+
 static bool list_scenarios(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
     return each(library, K25_SHELF_SCENARIO, table, add_scenario, error);
@@ -280,6 +307,7 @@ static const struct {
     {"machines", machine_columns, list_machines},
     {"params", param_columns, list_params},
     {"scenarios", scenario_columns, list_scenarios},
+    {"sweeps", sweep_columns, list_sweeps},
     {"calibrations", calibration_columns, list_calibrations},
 };
 enum { LISTS = sizeof lists / sizeof *lists };
@@ -308,7 +336,7 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
 const struct cli_command cli_list = {
     .name = "list",
     .arguments = "WHAT",
-    .summary = "the architectures, models, machines, params, scenarios and calibrations there are",
+    .summary = "the architectures, models, machines, params, scenarios, sweeps and calibrations there are",
     .details = "WHAT is one of\n"
                "  architectures  what the layers of a model are; a model whose physics is missing says so\n"
                "  models         architectures with their weights: parameters, size of the checkpoint\n"
@@ -316,6 +344,7 @@ const struct cli_command cli_list = {
                "  machines       GPUs and what joins them\n"
                "  params         the named unknowns: prior, spread (of the logarithm), meaning\n"
                "  scenarios      what predict and validate take by name\n"
+               "  sweeps         what sweep takes by name\n"
                "  calibrations   parameters measured on a box\n"
                "json and csv have the sources, too.\n"
                "\n"

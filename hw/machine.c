@@ -108,6 +108,14 @@ const struct k25_field k25_machine_fields[] = {
      .max = 1e6,
      .unit = "us",
      .doc = "added to every hop without P2P"},
+    {.key = "price_per_hour",
+     .type = K25_REAL,
+     .offset = MACHINE(price_per_hour),
+     .fallback = "0",
+     .min = 0,
+     .max = 1e6,
+     .unit = "USD",
+     .doc = "of the whole machine; 0: unknown"},
     {.key = "topology",
      .type = K25_TEXT,
      .offset = MACHINE(topology),
@@ -454,6 +462,8 @@ char *k25_machine_print(const struct k25_machine *machine, struct k25_error *err
     print_gpu(out, &machine->gpu);
     fprintf(out, "p2p: %s\nhost_staging_latency_us: %.15g\n", machine->p2p ? "true" : "false",
             machine->host_staging_latency_us);
+    if (machine->price_per_hour > 0)
+        fprintf(out, "price_per_hour: %.15g\n", machine->price_per_hour);
     if (machine->topology[0]) {
         print_text(out, "topology", machine->topology);
         fputc('\n', out);

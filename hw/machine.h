@@ -71,6 +71,7 @@ struct k25_machine {
     int gpus;
     bool p2p; /* GPUs reach each other's memory; without it every hop goes through host memory */
     double host_staging_latency_us; /* added to such a hop */
+    double price_per_hour; /* USD, of the whole machine; 0: unknown */
     struct k25_gpu gpu;
     char topology[128]; /* the one-line form the graph was built from; "" when it came from elsewhere */
     struct k25_graph_nodes graph;

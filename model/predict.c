@@ -5,11 +5,16 @@
 
 #include "model/speculation.h"
 
-/* The links as the levers of the plan have them. */
-static bool make_group(const struct k25_machine *machine, const struct k25_plan *plan, int ranks,
+/* The links as the levers of the plan have them. A group that is there for the same ranks and levers stays: walking the
+ * graph takes longer than the rest of a prediction. */
+static bool make_group(const struct k25_question *question, const struct k25_plan *plan, int ranks,
                        struct k25_group *group, struct k25_error *error)
 {
-    if (!k25_machine_group(machine, ranks, group, error))
+    const struct k25_plan_levers *before = &question->plan.levers;
+    if (group->n == ranks && before->link_bandwidth == plan->levers.link_bandwidth &&
+        before->link_latency == plan->levers.link_latency)
+        return true;
+    if (!k25_machine_group(question->machine, ranks, group, error))
         return false;
     group->ring_bandwidth *= plan->levers.link_bandwidth;
     group->peer_bandwidth *= plan->levers.link_bandwidth;
@@ -32,7 +37,7 @@ bool k25_question_replan(struct k25_question *question, const struct k25_plan *p
     const int ranks[K25_RANKS_GROUPS] = {
         [K25_RANKS_TP] = plan->tp, [K25_RANKS_DCP] = plan->dcp, [K25_RANKS_PAIR] = plan->pp > 1 ? 2 : 1};
     for (int i = 0; i < K25_RANKS_GROUPS; i++) {
-        if (!make_group(question->machine, plan, ranks[i], &question->group[i], error))
+        if (!make_group(question, plan, ranks[i], &question->group[i], error))
             return false;
     }
     question->plan = *plan;
@@ -43,11 +48,12 @@ bool k25_question_make(const struct k25_architecture *architecture, const struct
                        const struct k25_draft *draft, const struct k25_machine *machine, const struct k25_plan *plan,
                        const struct k25_inputs *inputs, struct k25_question *question, struct k25_error *error)
 {
+    memset(question, 0, sizeof *question);
     question->architecture = architecture;
     question->weights = weights;
-    question->draft = draft != NULL ? *draft : (struct k25_draft){NULL, NULL};
+    if (draft != NULL)
+        question->draft = *draft;
     question->machine = machine;
-    question->residuals = NULL;
     return k25_question_replan(question, plan, inputs, error);
 }
 

@@ -7,6 +7,7 @@
 #include "base/yaml.h"
 #include "calib/kernel_rules.h"
 #include "scenarios/scenario.h"
+#include "scenarios/sweep_file.h"
 
 typedef bool checker(const struct k25_library *library, const char *path, struct k25_error *error);
 
@@ -101,16 +102,27 @@ static bool check_kernels(const struct k25_library *library, const char *path, s
     return rules != NULL;
 }
 
+static bool check_sweep(const struct k25_library *library, const char *path, struct k25_error *error)
+{
+    struct k25_sweep *sweep = malloc(sizeof *sweep);
+    if (sweep == NULL)
+        return out_of_memory(error);
+    bool ok = k25_sweep_load(library, path, sweep, error);
+    k25_sweep_free(sweep);
+    free(sweep);
+    return ok;
+}
+
 static const char *const kinds[] = {"scenario",      "architecture", "weights", "machine", "parameters",
-                                    "link_defaults", "calibration",  "kernels", NULL};
-static checker *const checkers[] = {check_scenario,      check_architecture, check_weights, check_machine,
-                                    check_parameters,    check_link_defaults, check_calibration, check_kernels};
+                                    "link_defaults", "calibration",  "kernels", "sweep",   NULL};
+static checker *const checkers[] = {check_scenario,   check_architecture,  check_weights,     check_machine, check_parameters,
+                                    check_link_defaults, check_calibration, check_kernels, check_sweep};
 
 /* The index of the kind that the file says it is, -1 with an error. */
 static int read_kind(const char *path, struct k25_error *error)
 {
     static const char *const expected =
-        "scenario, architecture, weights, machine, parameters, link_defaults, calibration or kernels";
+        "scenario, architecture, weights, machine, parameters, link_defaults, calibration, kernels or sweep";
     struct k25_yaml *yaml = k25_yaml_read(path, error);
     if (yaml == NULL)
         return -1;

@@ -8,9 +8,10 @@
 #include "base/file.h"
 #include "base/text.h"
 
-const char *const k25_shelf_names[] = {"architecture", "weights", "machine", "calibration", "scenario", NULL};
+const char *const k25_shelf_names[] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep", NULL};
 
-static const char *const folders[K25_SHELVES] = {"model/zoo", "model/zoo", "hw/machines", "calib", "scenarios"};
+static const char *const folders[K25_SHELVES] = {"model/zoo", "model/zoo", "hw/machines", "calib", "scenarios",
+                                                 "scenarios"};
 
 static bool is_path(const char *name)
 {
@@ -24,7 +25,7 @@ static bool fits(int length, size_t size, struct k25_error *error)
 }
 
 /* What kinds of file the shelves hold. Names do not tell kinds apart: glm-5.1 is no scheme of glm-5. */
-static const char *const kinds[K25_SHELVES] = {"architecture", "weights", "machine", "calibration", "scenario"};
+static const char *const kinds[K25_SHELVES] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep"};
 
 /* Whether the file on a shelf says that it is of the shelf's kind. Finding that line takes no parser. */
 static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)

@@ -17,6 +17,7 @@ enum k25_shelf {
     K25_SHELF_MACHINE,      /* hw/machines/NAME.yaml */
     K25_SHELF_CALIBRATION,  /* calib/NAME.yaml */
     K25_SHELF_SCENARIO,     /* scenarios/NAME.yaml */
+    K25_SHELF_SWEEP,        /* scenarios/NAME.yaml */
     K25_SHELVES,
 };
 

@@ -114,7 +114,7 @@ static void lists_are_sorted_and_apart(void **state)
 static void every_name_on_a_list_is_found(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"architecture", "weights", "machine", "calibration", "scenario"};
+    static const char *const kinds[] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep"};
     for (int shelf = 0; shelf < K25_SHELVES; shelf++) {
         size_t count;
         char **names = k25_library_list(&library, (enum k25_shelf)shelf, &count, NULL);
