@@ -15,6 +15,24 @@ static const struct k25_field load_fields[] = {
      .min = 1, .max = 1e7, .unit = "tokens", .doc = "tokens after which a request of a load test ends"},
     {.key = "cell_seconds", .type = K25_REAL, .offset = offsetof(struct k25_load, cell_seconds), .fallback = "0",
      .min = 0, .max = 1e6, .unit = "s", .doc = "length of a measured cell that does not say; 0: unknown"},
+    {.key = "prompt", .type = K25_REAL, .offset = offsetof(struct k25_load, prompt), .fallback = "1024",
+     .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's prompt (serve)"},
+    {.key = "output", .type = K25_REAL, .offset = offsetof(struct k25_load, output), .fallback = "1024",
+     .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's answer (serve)"},
+    {.key = "chunk", .type = K25_INT, .offset = offsetof(struct k25_load, chunk), .fallback = "8192",
+     .min = 0, .max = 1e6, .unit = "tokens",
+     .doc = "prompt tokens that a step may carry; 0: a whole prompt at once (serve)"},
+    {.key = "prefix_hit", .type = K25_REAL, .offset = offsetof(struct k25_load, prefix_hit), .fallback = "0",
+     .min = 0, .max = 1, .unit = "share", .doc = "of the prompt, found in the cache (serve)"},
+    {.key = "rounds", .type = K25_REAL, .offset = offsetof(struct k25_load, rounds), .fallback = "0",
+     .min = 0, .max = 1e9, .unit = "requests",
+     .doc = "of a user in a test that all start together, at least 1; 0: a long run (serve)"},
+    {.key = "front_ms", .type = K25_REAL, .offset = offsetof(struct k25_load, front_ms), .fallback = "0",
+     .min = 0, .max = 1e6, .unit = "ms", .doc = "of a request in front of the engine: network, tokeniser (serve)"},
+    {.key = "disaggregated", .type = K25_BOOL, .offset = offsetof(struct k25_load, disaggregated),
+     .fallback = "false", .doc = "prefill runs on an equal machine of its own (serve)"},
+    {.key = "transfer_gbs", .type = K25_REAL, .offset = offsetof(struct k25_load, transfer_gbs), .fallback = "50",
+     .min = 0.001, .max = 1e6, .unit = "GB/s", .doc = "into each GPU, at which its cache comes from there (serve)"},
     {.key = NULL},
 };
 
@@ -358,4 +376,13 @@ bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_quest
         return false;
     question->residuals = k25_scenario_residuals(scenario);
     return true;
+}
+
+struct k25_service k25_scenario_service(const struct k25_scenario *scenario)
+{
+    const struct k25_load *load = &scenario->load;
+    return (struct k25_service){
+        .concurrency = scenario->plan.batch, .prompt = load->prompt, .output = load->output, .chunk = load->chunk,
+        .prefix_hit = load->prefix_hit, .rounds = load->rounds, .front = load->front_ms * 1e-3,
+        .disaggregated = load->disaggregated, .transfer_gbs = load->transfer_gbs};
 }

@@ -15,14 +15,24 @@
 #include "model/arch.h"
 #include "model/plan.h"
 #include "model/predict.h"
+#include "model/serving.h"
 #include "model/weights.h"
 #include "scenarios/library.h"
 
-/* How a load test relates to the step that is priced (measured points, scenarios/suite.h). */
+/* How a load test relates to the step that is priced: the first three for measured points (scenarios/suite.h), the others
+ * for a service at a fixed concurrency (model/serving.h). */
 struct k25_load {
     double short_prompt; /* tokens of a prompt that a table calls "0" */
     double output_max;   /* tokens after which a request ends */
     double cell_seconds; /* how long a cell ran when the row does not say; 0: unknown */
+
+    double prompt, output; /* tokens of a request */
+    int chunk;             /* prompt tokens that a step may carry; 0: a whole prompt at once */
+    double prefix_hit;     /* share of the prompt found in the cache */
+    double rounds;         /* requests of one user in a test; 0: a long run */
+    double front_ms;       /* of a request in front of the engine */
+    bool disaggregated;    /* prefill on an equal machine of its own */
+    double transfer_gbs;   /* GB/s into each GPU at which its cache comes over */
 };
 
 #define K25_MAX_ASSUMPTIONS 16
@@ -71,6 +81,9 @@ struct k25_draft k25_scenario_draft(const struct k25_scenario *scenario);
 /* The question points into the scenario. */
 bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
                            struct k25_error *error);
+
+/* What its load asks of the plan, at a concurrency of plan.batch. */
+struct k25_service k25_scenario_service(const struct k25_scenario *scenario);
 
 /* Loads whatever kind of file of ours `path` is and checks all of it; `kind` is set to what it says it is. */
 bool k25_check_file(const struct k25_library *library, const char *path, const char **kind, struct k25_error *error);
