@@ -100,8 +100,7 @@ size_t cli_lines(const struct k25_prediction *prediction, bool every, struct cli
     return count;
 }
 
-static void say(struct cli_sentences *sentences, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct cli_sentences *sentences, const char *format, ...)
+void cli_say(struct cli_sentences *sentences, const char *format, ...)
 {
     if (sentences->count == CLI_SENTENCES)
         return;
@@ -109,48 +108,6 @@ static void say(struct cli_sentences *sentences, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(sentences->text[sentences->count++], sizeof sentences->text[0], format, arguments);
     va_end(arguments);
-}
-
-static void allreduce_words(const struct k25_plan_allreduce *allreduce, char *out, size_t size)
-{
-    char bytes[40];
-    const char *protocol = k25_protocol_names[allreduce->protocol];
-    k25_text_count(allreduce->oneshot_max_bytes, bytes, sizeof bytes);
-    switch (allreduce->backend) {
-    case K25_AR_ONESHOT:
-        snprintf(out, size, "one-shot");
-        break;
-    case K25_AR_ONESHOT_THEN_NCCL:
-        if (allreduce->oneshot_max_rows > 0)
-            snprintf(out, size, "one-shot up to %s bytes or %d rows, then NCCL (protocol %s)", bytes,
-                     allreduce->oneshot_max_rows, protocol);
-        else
-            snprintf(out, size, "one-shot up to %s bytes, then NCCL (protocol %s)", bytes, protocol);
-        break;
-    case K25_AR_FASTEST:
-        snprintf(out, size, "one-shot or NCCL (protocol %s), whichever is faster", protocol);
-        break;
-    default:
-        snprintf(out, size, "NCCL (protocol %s)", protocol);
-    }
-}
-
-void cli_plan_words(const struct cli_answer *answer, char *out, size_t size)
-{
-    const struct k25_plan *plan = &answer->scenario.plan;
-    const struct k25_step *step = &answer->prediction.step_work;
-    char context[40], allreduce[160] = "", launch[80];
-    k25_text_count(plan->context, context, sizeof context);
-    if (plan->tp > 1) {
-        strcpy(allreduce, "; AllReduce ");
-        allreduce_words(&plan->allreduce, allreduce + strlen(allreduce), sizeof allreduce - strlen(allreduce));
-    }
-    if (k25_graph_runs(&plan->graph, step->tokens))
-        snprintf(launch, sizeof launch, "CUDA graph of %d row%s", step->rows, step->rows == 1 ? "" : "s");
-    else
-        snprintf(launch, sizeof launch, "eager");
-    snprintf(out, size, "TP%d, batch %d, context %s, KV %s, %s%s", plan->tp, plan->batch, context,
-             k25_kv_dtype_names[plan->kv_dtype], launch, allreduce);
 }
 
 static void say_parameters(const struct k25_scenario *scenario, struct cli_sentences *sentences)
@@ -166,7 +123,7 @@ static void say_parameters(const struct k25_scenario *scenario, struct cli_sente
         snprintf(set, sizeof set, ", %d from --set", overridden);
     if (scenario->calibrated)
         snprintf(from, sizeof from, "%d from calibration %s, ", calibrated, scenario->calibration.name);
-    say(sentences, "parameters: %s%d priors%s", from, K25_PARAMS - calibrated - overridden, set);
+    cli_say(sentences, "parameters: %s%d priors%s", from, K25_PARAMS - calibrated - overridden, set);
 }
 
 void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sentences)
@@ -175,23 +132,29 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
     char context[40];
     sentences->count = 0;
     for (size_t i = 0; i < scenario->assumptions; i++)
-        say(sentences, "%s%s", cli_count(answer->set) > 0 ? "of the scenario as written: " : "",
+        cli_say(sentences, "%s%s", cli_count(answer->set) > 0 ? "of the scenario as written: " : "",
             scenario->assumption[i]);
-    say(sentences, "context %s is the mean number of tokens in the cache of a sequence while the steps run",
+    cli_say(sentences, "context %s is the mean number of tokens in the cache of a sequence while the steps run",
         k25_text_count(scenario->plan.context, context, sizeof context));
     if (answer->prediction.memory.fits) {
-        say(sentences, "TPOT = step time / tokens accepted a step (%g); the time to the first token is not in it",
-            answer->prediction.tokens_per_step);
-        say(sentences, "AllReduce and wait are means over the ranks; no prefill runs between the steps");
-        say(sentences, "intervals hold what is not known of the parameters, not what is wrong with the formulas");
+        if (isnan(answer->prediction.tokens_per_step))
+            cli_say(sentences, "plan.speculation.acceptance is not given: a step, but no tokens and no TPOT");
+        else
+            cli_say(sentences, "TPOT = step time / tokens accepted a step (%.4g); the time to the first token is not in it",
+                    answer->prediction.tokens_per_step);
+        cli_say(sentences, "AllReduce and wait are means over the ranks%s",
+                scenario->plan.prefill.tokens > 0 ? "" : "; no prefill runs between the steps");
+        cli_say_speculation(answer, sentences);
+        cli_say_levers(answer, sentences);
+        cli_say(sentences, "intervals hold what is not known of the parameters, not what is wrong with the formulas");
     }
     say_parameters(scenario, sentences);
     int tables = k25_residuals_count(k25_scenario_residuals(scenario));
     if (tables > 0)
-        say(sentences, "residual tables on %d kernel class%s: measured shapes count for what they measured", tables,
+        cli_say(sentences, "residual tables on %d kernel class%s: measured shapes count for what they measured", tables,
             tables == 1 ? "" : "es");
     if (scenario->machine.assumed_links)
-        say(sentences, "latency and bandwidth of the links of %s are assumed, not measured",
+        cli_say(sentences, "latency and bandwidth of the links of %s are assumed, not measured",
             scenario->machine.name);
 }
 
@@ -206,9 +169,9 @@ static void say_range(const char *what, double value, struct k25_range range, do
     k25_text_count(range.low, low, sizeof low);
     k25_text_count(range.high, high, sizeof high);
     if (range.low == range.high)
-        say(sentences, "extrapolation: %s %s; the data of calibration %s lie at %s", what, text, set, low);
+        cli_say(sentences, "extrapolation: %s %s; the data of calibration %s lie at %s", what, text, set, low);
     else
-        say(sentences, "extrapolation: %s %s; the data of calibration %s lie from %s to %s", what, text, set, low,
+        cli_say(sentences, "extrapolation: %s %s; the data of calibration %s lie from %s to %s", what, text, set, low,
             high);
 }
 
@@ -216,7 +179,7 @@ static void say_other(const char *what, const char *is, const char *was, const c
                       struct cli_sentences *sentences)
 {
     if (was[0] != '\0' && strcmp(is, was) != 0)
-        say(sentences, "extrapolation: %s %s; the data of calibration %s come from %s", what, is, set, was);
+        cli_say(sentences, "extrapolation: %s %s; the data of calibration %s come from %s", what, is, set, was);
 }
 
 /* Kernels for block-wise scales want whole blocks on every rank; an engine refuses a plan that cuts one. */
@@ -224,9 +187,9 @@ static void say_blocks(const struct k25_scenario *scenario, struct cli_sentences
 {
     const struct k25_format *format = &scenario->weights.format[K25_T_ROUTED_EXPERTS];
     double block = format->kind == K25_FP8 ? sqrt(format->group) : format->group;
-    int columns = scenario->architecture.moe.intermediate / scenario->plan.tp;
+    int columns = scenario->architecture.moe.intermediate / (scenario->plan.tp / scenario->plan.ep);
     if (scenario->architecture.moe.experts > 0 && block >= 1 && fmod(columns, block) != 0)
-        say(sentences, "%d columns of an expert on a rank are no whole number of quantisation blocks of %g: engines may "
+        cli_say(sentences, "%d columns of an expert on a rank are no whole number of quantisation blocks of %g: engines may "
             "refuse TP%d", columns, block, scenario->plan.tp);
 }
 
@@ -236,7 +199,7 @@ static void say_weights(const struct k25_scenario *scenario, struct cli_sentence
     const char *name = strrchr(scenario->weights_name, '/');
     size_t length = strlen(scenario->architecture.name);
     if (name != NULL && strncmp(name + 1, scenario->architecture.name, length) != 0)
-        say(sentences, "the weights are those of %s; is it a scheme of %s?", name + 1, scenario->architecture.name);
+        cli_say(sentences, "the weights are those of %s; is it a scheme of %s?", name + 1, scenario->architecture.name);
 }
 
 void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
@@ -246,7 +209,7 @@ void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
     const struct k25_calibration *set = &scenario->calibration;
     sentences->count = 0;
     if (!scenario->calibrated) {
-        say(sentences, "no calibration: every parameter is a prior");
+        cli_say(sentences, "no calibration: every parameter is a prior");
     } else {
         say_other("model", scenario->architecture.name, set->model, set->name, sentences);
         say_other("machine", scenario->machine.name, set->machine, set->name, sentences);
@@ -258,9 +221,9 @@ void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
     say_weights(scenario, sentences);
     if (plan->graph.mode == K25_GRAPH_NONE && answer->prediction.step_work.tokens > 0 &&
         scenario->architecture.mla.heads > 0)
-        say(sentences, "eager MLA chooses its splits by the context in powers of two: the step is a sawtooth over it");
+        cli_say(sentences, "eager MLA chooses its splits by the context in powers of two: the step is a sawtooth over it");
     if (plan->graph.mode == K25_GRAPH_FULL && !k25_graph_runs(&plan->graph, answer->prediction.step_work.tokens))
-        say(sentences, "%d rows are more than the largest captured CUDA graph (%d): the step runs eager",
+        cli_say(sentences, "%d rows are more than the largest captured CUDA graph (%d): the step runs eager",
             answer->prediction.step_work.tokens, plan->graph.max_rows);
 }
 

@@ -42,9 +42,14 @@ struct cli_sentences {
     size_t count;
     char text[CLI_SENTENCES][320];
 };
+void cli_say(struct cli_sentences *sentences, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_plan_words(const struct cli_answer *answer, char *out, size_t size);
 /* What the answer takes for granted: the author's list, the definitions, where the parameters come from. */
 void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sentences);
+/* Of a speculating plan: what the step takes without, and the tokens a step from which it pays. */
+void cli_say_speculation(const struct cli_answer *answer, struct cli_sentences *sentences);
+/* A sentence for each lever that is pulled: which terms it changed. */
+void cli_say_levers(const struct cli_answer *answer, struct cli_sentences *sentences);
 /* Where the answer should be trusted less. */
 void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences);
 

@@ -36,6 +36,8 @@ static void add_totals(struct cli_table *table, const struct k25_prediction *p, 
     add(table, "allreduce_transfer", p->allreduce_transfer * 1e3, q->allreduce_transfer * 1e3, "ms");
     add(table, "allreduce_wait", p->allreduce_wait * 1e3, q->allreduce_wait * 1e3, "ms");
     add(table, "other_collectives", p->other_collectives * 1e3, q->other_collectives * 1e3, "ms");
+    add(table, "draft", p->draft * 1e3, q->draft * 1e3, "ms");
+    add(table, "bubble", p->bubble * 1e3, q->bubble * 1e3, "ms");
     add(table, "gaps", p->gaps * 1e3, q->gaps * 1e3, "ms");
     add(table, "host", p->host * 1e3, q->host * 1e3, "ms");
     add(table, "memory_weights", p->memory.weights / 1e9, q->memory.weights / 1e9, "GB");

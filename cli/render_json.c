@@ -1,26 +1,34 @@
 /* A prediction as JSON. */
 #include "cli/render.h"
 
-static json_t *plan_json(const struct k25_plan *plan)
+/* A record as its table has it, key by key. */
+static json_t *record_json(const struct k25_field *fields, const void *record)
 {
-    return json_pack(
-        "{s:i, s:i, s:i, s:i, s:i, s:b, s:i, s:f, s:s, s:f, s:{s:s, s:f, s:i, s:s}, s:{s:s, s:i}, s:{s:s, s:i}}",
-        "tp", plan->tp, "ep", plan->ep, "dp", plan->dp, "dcp", plan->dcp, "pp", plan->pp, "attention_dp",
-        plan->attention_dp, "batch", plan->batch, "context", plan->context, "kv_dtype",
-        k25_kv_dtype_names[plan->kv_dtype], "memory_utilisation", plan->memory_utilisation, "allreduce", "backend",
-        k25_allreduce_backend_names[plan->allreduce.backend], "oneshot_max_bytes",
-        plan->allreduce.oneshot_max_bytes, "oneshot_max_rows", plan->allreduce.oneshot_max_rows, "protocol",
-        k25_protocol_names[plan->allreduce.protocol], "graph", "mode", k25_graph_mode_names[plan->graph.mode],
-        "max_rows", plan->graph.max_rows, "speculation", "method", k25_speculation_names[plan->speculation.method],
-        "tokens", plan->speculation.tokens);
+    json_t *object = json_object();
+    for (const struct k25_field *field = fields; field->key != NULL; field++) {
+        const char *member = (const char *)record + field->offset;
+        json_t *value;
+        switch (field->type) {
+        case K25_TEXT: value = json_string(member); break;
+        case K25_BOOL: value = json_boolean(*(const bool *)member); break;
+        case K25_INT: value = json_integer(*(const int *)member); break;
+        case K25_REAL: value = json_real(*(const double *)member); break;
+        case K25_ENUM: value = json_string(field->names[*(const int *)member]); break;
+        case K25_MAP: value = record_json(field->fields, member); break;
+        default: value = json_null();
+        }
+        json_object_set_new(object, field->key, value);
+    }
+    return object;
 }
 
 static json_t *memory_json(const struct k25_memory *memory)
 {
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "capacity_bytes", cli_json_real(memory->capacity),
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "capacity_bytes", cli_json_real(memory->capacity),
         "budget_bytes", cli_json_real(memory->budget), "weights_bytes", cli_json_real(memory->weights),
         "reserve_bytes", cli_json_real(memory->reserve), "kv_bytes_per_token", cli_json_real(memory->kv_per_token),
+        "state_bytes_per_sequence", cli_json_real(memory->state_per_sequence),
         "kv_pool_bytes", cli_json_real(memory->pool_bytes), "kv_pool_tokens", cli_json_real(memory->pool_tokens),
         "need_tokens", cli_json_real(memory->need_tokens), "largest_batch", cli_json_real(memory->max_batch));
 }
@@ -62,11 +70,14 @@ static void set_step(json_t *root, const struct k25_prediction *p, bool *ok)
     set_real(root, "allreduce_wait_ms", p->allreduce_wait * 1e3, ok);
     set_real(root, "allreduce_share", p->allreduce_share, ok);
     set_real(root, "other_collectives_ms", p->other_collectives * 1e3, ok);
+    set_real(root, "draft_ms", p->draft * 1e3, ok);
     set_real(root, "gaps_ms", p->gaps * 1e3, ok);
+    set_real(root, "bubble_ms", p->bubble * 1e3, ok);
     set_real(root, "host_ms", p->host * 1e3, ok);
     set_real(root, "launches", p->launches, ok);
     set_real(root, "allreduces", p->allreduces, ok);
     set_real(root, "distinct_experts", p->step_work.experts, ok);
+    set_real(root, "distinct_experts_fullest_rank", p->step_work.experts_rank, ok);
 }
 
 static void set_intervals(json_t *root, const struct cli_answer *answer, bool *ok)
@@ -86,6 +97,8 @@ static void set_intervals(json_t *root, const struct cli_answer *answer, bool *o
         {"allreduce_wait_ms", K25_OUT_ALLREDUCE_WAIT, 1e3},
         {"allreduce_share", K25_OUT_ALLREDUCE_SHARE, 1},
         {"other_collectives_ms", K25_OUT_OTHER_COLLECTIVES, 1e3},
+        {"draft_ms", K25_OUT_DRAFT, 1e3},
+        {"bubble_ms", K25_OUT_BUBBLE, 1e3},
         {"gaps_ms", K25_OUT_GAPS, 1e3},
         {"host_ms", K25_OUT_HOST, 1e3},
     };
@@ -133,7 +146,7 @@ bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering
     set_text(root, "weights", s->weights.name, &ok);
     set_text(root, "machine", s->machine.name, &ok);
     set(root, "calibration", s->calibrated ? json_string(s->calibration.name) : json_null(), &ok);
-    set(root, "plan", plan_json(&s->plan), &ok);
+    set(root, "plan", record_json(k25_plan_fields, &s->plan), &ok);
     set(root, "fits", json_boolean(p->memory.fits), &ok);
     if (p->memory.fits) {
         set_step(root, p, &ok);

@@ -1,4 +1,5 @@
 /* A prediction for people. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,8 +57,11 @@ static bool print_totals(const struct cli_answer *answer, struct k25_error *erro
     struct cli_table table;
     char words[160], one[40], two[40];
     cli_table_open(&table, total_columns);
-    snprintf(words, sizeof words, "TPOT %s ms, %s tok/s", cli_figure(p->tpot * 1e3, one, sizeof one),
-             cli_figure(p->tok_s, two, sizeof two));
+    if (isnan(p->tpot))
+        snprintf(words, sizeof words, "TPOT unknown: no acceptance is given");
+    else
+        snprintf(words, sizeof words, "TPOT %s ms, %s tok/s", cli_figure(p->tpot * 1e3, one, sizeof one),
+                 cli_figure(p->tok_s, two, sizeof two));
     add_total(&table, answer, "step", K25_OUT_STEP, words);
     add_total(&table, answer, "  GPU busy", K25_OUT_GPU_BUSY, "");
     snprintf(words, sizeof words, "%.0f launches", p->launches);
@@ -69,8 +73,12 @@ static bool print_totals(const struct cli_answer *answer, struct k25_error *erro
         add_total(&table, answer, "      wait", K25_OUT_ALLREDUCE_WAIT, "for the last rank");
         add_total(&table, answer, "    other collectives", K25_OUT_OTHER_COLLECTIVES, "");
     }
+    if (p->draft > 0)
+        add_total(&table, answer, "    of it the draft", K25_OUT_DRAFT, "");
     add_total(&table, answer, "  gaps between kernels", K25_OUT_GAPS, "");
     add_total(&table, answer, "  host", K25_OUT_HOST, "");
+    if (p->bubble > 0)
+        add_total(&table, answer, "  pipeline bubble", K25_OUT_BUBBLE, "");
     bool ok = cli_table_print(&table, error);
     cli_table_close(&table);
     return ok;

@@ -19,11 +19,25 @@ static double held_weights(const struct k25_step *step, double stage)
     return stage < 1 ? layers * stage + fmax(embedding, head) : layers + embedding + head;
 }
 
+/* Caches that hold different sequences: replicas, and ranks with sequences of their own. */
+static double count_caches(const struct k25_plan *plan)
+{
+    return plan->dp * (plan->attention_dp ? plan->tp : 1);
+}
+
+void k25_memory_context(const struct k25_step *step, const struct k25_plan *plan, struct k25_memory *memory)
+{
+    double caches = count_caches(plan), sequences = step->sequences * k25_microbatches(plan);
+    memory->need_tokens = plan->batch * plan->context;
+    memory->max_batch = caches * floor(memory->pool_bytes / (plan->context * memory->kv_per_token +
+                                                             memory->state_per_sequence));
+    memory->fits = memory->weights + memory->reserve <= memory->budget &&
+                   sequences * plan->context <= memory->pool_tokens / caches;
+}
+
 void k25_memory(const struct k25_step *step, const struct k25_machine *machine, const struct k25_plan *plan,
                 const struct k25_params *params, struct k25_memory *memory)
 {
-    /* Caches that hold different sequences: replicas, and ranks with sequences of their own. */
-    double caches = plan->dp * (plan->attention_dp ? plan->tp : 1);
     double stage = k25_stage_share(plan, step->layers);
     memory->capacity = k25_gpu_memory(&machine->gpu);
     memory->budget = memory->capacity * plan->memory_utilisation;
@@ -32,12 +46,9 @@ void k25_memory(const struct k25_step *step, const struct k25_machine *machine, 
     memory->kv_per_token = step->kv_per_token * stage;
     memory->state_per_sequence = step->state_per_sequence * stage;
     memory->pool_bytes = fmax(0, memory->budget - memory->weights - memory->reserve);
-    double sequences = ceil(plan->batch / caches);
+    double sequences = step->sequences * k25_microbatches(plan);
     double pool = fmax(0, memory->pool_bytes - sequences * memory->state_per_sequence);
-    memory->pool_tokens = memory->kv_per_token > 0 ? caches * floor(pool / memory->kv_per_token) : INFINITY;
-    memory->need_tokens = plan->batch * plan->context;
-    memory->max_batch = caches * floor(memory->pool_bytes / (plan->context * memory->kv_per_token +
-                                                             memory->state_per_sequence));
-    memory->fits = memory->weights + memory->reserve <= memory->budget &&
-                   sequences * plan->context <= memory->pool_tokens / caches;
+    memory->pool_tokens =
+        memory->kv_per_token > 0 ? count_caches(plan) * floor(pool / memory->kv_per_token) : INFINITY;
+    k25_memory_context(step, plan, memory);
 }

@@ -23,6 +23,9 @@ struct k25_memory {
     bool fits;            /* weights fit and the batch's cache fits */
 };
 
+/* What follows the context, when nothing else of the plan that `memory` was made for has changed. */
+void k25_memory_context(const struct k25_step *step, const struct k25_plan *plan, struct k25_memory *memory);
+
 void k25_memory(const struct k25_step *step, const struct k25_machine *machine, const struct k25_plan *plan,
                 const struct k25_params *params, struct k25_memory *memory);
 

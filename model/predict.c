@@ -188,17 +188,24 @@ static void price_collective(const struct k25_question *question, const struct k
     priced->time = priced->transfer + priced->wait;
 }
 
-/* Prices every operator in the order of the step; returns what the mean rank computes behind the last collective. */
-static double price_operators(const struct k25_question *question, const struct k25_params *params,
+/* The GPU at the clock that the power limit of the plan leaves it. */
+static struct k25_gpu clocked(const struct k25_question *question, double clock)
+{
+    struct k25_gpu gpu = question->machine->gpu;
+    gpu.peak_bf16_tflops *= clock;
+    gpu.peak_fp8_tflops *= clock;
+    gpu.peak_fp4_tflops *= clock;
+    return gpu;
+}
+
+/* Prices every operator in the order of the step. */
+static void price_operators(const struct k25_question *question, const struct k25_params *params,
                             struct k25_prediction *p)
 {
     struct quote quotes[QUOTES];
     int quoted = 0;
-    struct k25_gpu gpu = question->machine->gpu;
     double segment = 0, clock = clock_share(question, params);
-    gpu.peak_bf16_tflops *= clock;
-    gpu.peak_fp8_tflops *= clock;
-    gpu.peak_fp4_tflops *= clock;
+    struct k25_gpu gpu = clocked(question, clock);
     for (size_t i = 0; i < p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
         struct k25_priced *priced = &p->op[i];
@@ -211,7 +218,7 @@ static double price_operators(const struct k25_question *question, const struct 
             segment = 0;
         }
     }
-    return segment;
+    p->tail = segment;
 }
 
 /* A rank of a pipeline of p stages runs 1/p of every micro-batch's operators, for each of the m micro-batches of a
@@ -289,26 +296,85 @@ double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *
     return fmax(gap, params->value[K25_EAGER_LAUNCH] - p->gpu_busy / p->launches);
 }
 
-void k25_predict(const struct k25_question *question, const struct k25_params *params,
-                 struct k25_prediction *p)
+/* From priced operators to the step. */
+static void conclude(const struct k25_question *question, const struct k25_params *params, struct k25_prediction *p)
 {
     const struct k25_plan *plan = &question->plan;
     const double *value = params->value;
-    k25_step_build(question->architecture, question->weights, &question->draft, question->machine, plan, params,
-                   &p->step_work);
-    k25_memory(&p->step_work, question->machine, plan, params, &p->memory);
-    double tail = price_operators(question, params, p);
-    share_stages(plan, p);
     sum_operators(p);
-
     p->gaps = k25_launch_gap(plan, p, params) * p->launches;
     /* The next step starts when the last rank is through with this one. */
     p->host = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * p->step_work.sequences +
               draft_host(question, params, p) +
-              plan->levers.skew * k25_wait_time(question->group[K25_RANKS_TP].n, tail, params);
+              plan->levers.skew * k25_wait_time(question->group[K25_RANKS_TP].n, p->tail, params);
     p->bubble = pipeline_bubble(plan, p);
     p->step = p->gpu_busy + p->gaps + p->host + p->bubble;
     p->tokens_per_step = question->tokens_per_step;
     p->tpot = p->step / p->tokens_per_step;
     p->tok_s = plan->batch / p->tpot;
+}
+
+void k25_predict(const struct k25_question *question, const struct k25_params *params,
+                 struct k25_prediction *p)
+{
+    const struct k25_plan *plan = &question->plan;
+    k25_step_build(question->architecture, question->weights, &question->draft, question->machine, plan, params,
+                   &p->step_work);
+    k25_memory(&p->step_work, question->machine, plan, params, &p->memory);
+    price_operators(question, params, p);
+    share_stages(plan, p);
+    conclude(question, params, p);
+}
+
+/* Whether the questions differ in the context at most. Padding that differs only costs the short cut. */
+static bool same_but_context(const struct k25_question *a, const struct k25_question *b)
+{
+    struct k25_plan plan = a->plan;
+    plan.context = b->plan.context;
+    return a->architecture == b->architecture && a->weights == b->weights && a->machine == b->machine &&
+           a->draft.architecture == b->draft.architecture && a->draft.weights == b->draft.weights &&
+           a->residuals == b->residuals && memcmp(&plan, &b->plan, sizeof plan) == 0;
+}
+
+/* Prices the kernel anew, and the wait at the end of its segment. */
+static void reprice(const struct k25_question *question, size_t at, const struct k25_gpu *gpu, double clock,
+                    const struct k25_params *params, struct k25_prediction *p)
+{
+    const struct k25_operator *op = p->step_work.op;
+    price_kernel(question, &op[at], gpu, clock, params, &p->op[at]);
+    size_t first = at, end = at;
+    while (first > 0 && op[first - 1].kind == K25_OP_KERNEL)
+        first--;
+    double segment = 0;
+    for (end = first; end < p->step_work.count && op[end].kind == K25_OP_KERNEL; end++)
+        segment += p->op[end].time / op[end].calls;
+    if (end == p->step_work.count) {
+        p->tail = segment;
+        return;
+    }
+    struct k25_priced *wait = &p->op[end];
+    struct quote known = {.backend = wait->backend, .transfer = 0};
+    double transfer = wait->transfer;
+    price_collective(question, &op[end], &known, segment, params, wait);
+    wait->transfer = transfer;
+    wait->time = wait->transfer + wait->wait;
+}
+
+void k25_predict_next(const struct k25_question *before, const struct k25_question *question,
+                      const struct k25_params *params, struct k25_prediction *p)
+{
+    struct k25_step *step = &p->step_work;
+    if (question->plan.pp > 1 || !same_but_context(before, question)) {
+        k25_predict(question, params, p);
+        return;
+    }
+    double clock = clock_share(question, params);
+    struct k25_gpu gpu = clocked(question, clock);
+    for (size_t i = 0; i < step->context_works; i++) {
+        struct k25_operator *op = &step->op[step->context_work[i].op];
+        op->call = k25_context_call(op->call.class, &step->context_work[i], &question->plan, params);
+        reprice(question, step->context_work[i].op, &gpu, clock, params, p);
+    }
+    k25_memory_context(step, &question->plan, &p->memory);
+    conclude(question, params, p);
 }

@@ -51,6 +51,7 @@ struct k25_prediction {
     double allreduce_transfer;
     double allreduce_wait;
     double other_collectives;  /* s: gathers, exchanges and sends, transfer + wait */
+    double tail;               /* s that the mean rank computes behind the last collective */
     double draft;              /* s of gpu_busy that go to the draft */
     double gpu_busy;           /* s */
     double allreduce_share;    /* allreduce / gpu_busy */
@@ -77,6 +78,11 @@ bool k25_question_replan(struct k25_question *question, const struct k25_plan *p
 
 void k25_predict(const struct k25_question *question, const struct k25_params *params,
                  struct k25_prediction *prediction);
+
+/* The same, when `prediction` is the answer to `before` by the same parameters: what the two questions share is not
+ * computed again. Bit for bit what k25_predict says. Fast where only plan.context differs. */
+void k25_predict_next(const struct k25_question *before, const struct k25_question *question,
+                      const struct k25_params *params, struct k25_prediction *prediction);
 
 /* s between the start of two kernels beyond what the first one takes: inside a CUDA graph the gap of the graph; eager, what
  * the host's launches take beyond the mean kernel. */

@@ -167,6 +167,7 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
     step->count = 0;
     step->kv_per_token = step->state_per_sequence = 0;
     step->experts = step->experts_rank = 0;
+    step->context_works = 0;
     step->layers = k25_layer_count(architecture);
     count_tokens(plan, step);
     if (plan->speculation.method != K25_SPEC_NONE)

@@ -63,7 +63,15 @@ struct k25_operator {
     double read;      /* bytes of weights that one call reads */
 };
 
+/* The work of an operator that follows the context: attention over the cache, an indexer's scores and its pick. */
+struct k25_context_work {
+    size_t op;                      /* index of the operator */
+    struct k25_attention_work work; /* its context is min(plan.context, limit) / plan.dcp */
+    double limit;                   /* tokens that the layer looks at: its window, the indexer's pick, INFINITY */
+};
+
 #define K25_MAX_OPERATORS 256
+#define K25_MAX_CONTEXT_WORK 64
 
 struct k25_step {
     size_t count;
@@ -76,9 +84,15 @@ struct k25_step {
     double experts_rank; /* of those, on the rank with the most */
     double kv_per_token; /* bytes of cache a token takes on one rank, all layers */
     double state_per_sequence; /* bytes of recurrent state a sequence takes on one rank, all layers */
+    size_t context_works;      /* operators that change with plan.context when nothing else does */
+    struct k25_context_work context_work[K25_MAX_CONTEXT_WORK];
 };
 
 extern const char *const k25_part_names[];
+
+/* The call of such an operator under a plan, by the kernel class that it has. */
+struct k25_kernel_call k25_context_call(int class, const struct k25_context_work *work, const struct k25_plan *plan,
+                                          const struct k25_params *params);
 
 /* `draft` is read for K25_SPEC_EAGLE3 and K25_SPEC_DRAFT, else NULL. */
 void k25_step_build(const struct k25_architecture *architecture, const struct k25_weights *weights,

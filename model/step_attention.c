@@ -19,27 +19,61 @@ static double attention_splits(const struct k25_builder *b)
     return graph ? b->params->value[K25_MLA_SPLITS] : 0;
 }
 
-/* What attention reads of a sequence: the window of the layer, the pick of the indexer, this rank's share of the cache. */
-static double tokens_read(const struct k25_builder *b, const struct k25_layers *layers)
+/* Tokens that a layer looks back at most: its window, the pick of the indexer. */
+static double reach(const struct k25_builder *b, const struct k25_layers *layers)
 {
-    double context = b->plan->context;
-    if (layers->window > 0)
-        context = fmin(context, layers->window);
-    if (layers->indexer)
-        context = fmin(context, b->architecture->indexer.topk);
-    return context / b->plan->dcp;
+    double window = layers->window > 0 ? layers->window : INFINITY;
+    return layers->indexer ? fmin(window, b->architecture->indexer.topk) : window;
 }
 
-static struct k25_attention_work attention_work(const struct k25_builder *b, const struct k25_layers *layers)
+/* But for context, heads and cache, which the callers know. */
+static struct k25_attention_work attention_work(const struct k25_builder *b)
 {
     double rows = b->rows - (b->prefill ? b->plan->prefill.tokens : 0);
     return (struct k25_attention_work){
         .sequences = b->step->sequences,
         .rows = rows / b->step->sequences,
         .apart = b->plan->speculation.verify == K25_VERIFY_ROWS,
-        .context = tokens_read(b, layers),
         .sms = b->machine->gpu.sms,
     };
+}
+
+/* FP32 scores of the whole context are read twice: a histogram, then the pick. */
+static struct k25_kernel_call top_k_call(const struct k25_attention_work *work)
+{
+    static const double PASSES = 2, SCORE = 4;
+    return (struct k25_kernel_call){
+        .class = K25_KERNEL_ELEMENTWISE,
+        .launches = PASSES,
+        .bytes = PASSES * work->sequences * work->rows * work->context * SCORE,
+    };
+}
+
+struct k25_kernel_call k25_context_call(int class, const struct k25_context_work *known, const struct k25_plan *plan,
+                                        const struct k25_params *params)
+{
+    struct k25_attention_work work = known->work;
+    work.context = fmin(plan->context, known->limit) / plan->dcp;
+    switch (class) {
+    case K25_KERNEL_MLA:
+        return k25_mla_call(&work, params);
+    case K25_KERNEL_GQA:
+        return k25_gqa_call(&work, params);
+    case K25_KERNEL_INDEXER:
+        return k25_indexer_call(&work);
+    default:
+        return top_k_call(&work);
+    }
+}
+
+/* Adds an operator that follows the context. No step has more of them than layer groups and passes of a draft. */
+static void add_context_work(struct k25_builder *b, const char *name, int class,
+                             const struct k25_attention_work *work, double limit)
+{
+    struct k25_operator *op = k25_add(b, name);
+    struct k25_context_work *known = &b->step->context_work[b->step->context_works++];
+    *known = (struct k25_context_work){(size_t)(op - b->step->op), *work, limit};
+    op->call = k25_context_call(class, known, b->plan, b->params);
 }
 
 /* The cache of a layer, `bytes` a token, is held once for every layer with weights of its own. */
@@ -56,11 +90,7 @@ static void add_prefill(struct k25_builder *b, const struct k25_layers *layers, 
         return;
     struct k25_operator *op = k25_add(b, "prefill_attention");
     op->rows = b->plan->prefill.tokens;
-    double context = b->plan->prefill.context;
-    if (layers->window > 0)
-        context = fmin(context, layers->window);
-    if (layers->indexer)
-        context = fmin(context, b->architecture->indexer.topk);
+    double context = fmin(b->plan->prefill.context, reach(b, layers));
     op->call = k25_prefill_call(class, op->rows, context, heads, key_dim, value_dim, cache_bytes);
 }
 
@@ -91,23 +121,21 @@ static void add_merge(struct k25_builder *b, double heads, double value_dim)
 
 /* Scores of the whole cache, then the best tokens of it. The projections are replicated: DeepSeek-V3.2-Exp,
  * inference/model.py, class Indexer. */
-static void add_indexer(struct k25_builder *b, const struct k25_layers *layers)
+static void add_indexer(struct k25_builder *b)
 {
     static const double SCALE = 4; /* bytes: one FP32 scale beside an FP8 key */
     const struct k25_indexer *indexer = &b->architecture->indexer;
-    double heads = indexer->heads, dim = indexer->dim, context = b->plan->context / b->plan->dcp;
+    double heads = indexer->heads, dim = indexer->dim;
     k25_add_gemm(b, "indexer_q", K25_T_INDEXER, heads * dim, b->architecture->mla.q_lora_rank);
     k25_add_gemm(b, "indexer_k", K25_T_INDEXER, dim + heads, b->architecture->hidden);
     k25_add_elementwise(b, "indexer_quantise", 3, 2 * (heads + 1) * dim);
-    struct k25_attention_work work = attention_work(b, layers);
-    work.context = context;
+    struct k25_attention_work work = attention_work(b);
     work.heads = heads;
     work.key_dim = dim;
     work.cache_bytes = dim + SCALE;
-    k25_add(b, "indexer_scores")->call = k25_indexer_call(&work);
+    add_context_work(b, "indexer_scores", K25_KERNEL_INDEXER, &work, INFINITY);
     hold_cache(b, work.cache_bytes);
-    /* FP32 scores are read twice: a histogram, then the pick. */
-    k25_add_elementwise(b, "indexer_top_k", 2, 2 * context);
+    add_context_work(b, "indexer_top_k", K25_KERNEL_ELEMENTWISE, &work, INFINITY);
 }
 
 /* Bytes of a token in the latent cache of one layer. With an indexer FP8 leaves the rotary part in BF16 and keeps a scale
@@ -139,19 +167,18 @@ static void add_mla(struct k25_builder *b, const struct k25_layers *layers)
         k25_add_elementwise(b, "kv_a_norm", 1, 2 * mla->kv_lora_rank);
     }
     if (layers->indexer)
-        add_indexer(b, layers);
+        add_indexer(b);
     add_absorb(b, "absorb_k", heads, mla->kv_lora_rank, mla->qk_nope_dim);
     k25_add_elementwise(b, "rope_and_cache_write", 2, 2 * (heads * mla->qk_rope_dim + latent));
     add_exchange(b, "gather_queries", K25_OP_ALLGATHER, heads * latent * K25_ACTIVATION);
 
-    struct k25_operator *op = k25_add(b, "mla_attention");
-    struct k25_attention_work work = attention_work(b, layers);
+    struct k25_attention_work work = attention_work(b);
     work.heads = b->plan->dcp == 1 ? heads : fmax(heads * b->plan->dcp, b->params->value[K25_MLA_GATHERED]);
     work.key_dim = latent;
     work.value_dim = mla->kv_lora_rank;
     work.cache_bytes = latent_bytes(b, layers);
     work.splits = attention_splits(b);
-    op->call = k25_mla_call(&work, b->params);
+    add_context_work(b, "mla_attention", K25_KERNEL_MLA, &work, reach(b, layers));
     hold_cache(b, work.cache_bytes);
     /* Prompts are long enough to undo the absorption: keys and values of every head. */
     add_prefill(b, layers, K25_KERNEL_MLA, heads, mla->qk_nope_dim + mla->qk_rope_dim, mla->v_dim, work.cache_bytes);
@@ -179,13 +206,12 @@ static void add_gqa(struct k25_builder *b, const struct k25_layers *layers)
     k25_add_elementwise(b, "rope_and_cache_write", 2, 2 * (heads + kv_heads) * width);
     add_exchange(b, "gather_queries", K25_OP_ALLGATHER, heads * width * K25_ACTIVATION);
 
-    struct k25_operator *op = k25_add(b, "gqa_attention");
-    struct k25_attention_work work = attention_work(b, layers);
+    struct k25_attention_work work = attention_work(b);
     work.heads = heads * b->plan->dcp;
     work.kv_heads = kv_heads;
     work.key_dim = work.value_dim = width;
     work.cache_bytes = 2 * kv_heads * width * k25_kv_bytes(b->plan->kv_dtype);
-    op->call = k25_gqa_call(&work, b->params);
+    add_context_work(b, "gqa_attention", K25_KERNEL_GQA, &work, reach(b, layers));
     hold_cache(b, work.cache_bytes);
     add_prefill(b, layers, K25_KERNEL_GQA, heads, width, width, work.cache_bytes);
     add_merge(b, heads, width);

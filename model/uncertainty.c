@@ -31,6 +31,10 @@ double k25_output_value(const struct k25_prediction *p, enum k25_output output)
         return p->other_collectives;
     case K25_OUT_GAPS:
         return p->gaps;
+    case K25_OUT_DRAFT:
+        return p->draft;
+    case K25_OUT_BUBBLE:
+        return p->bubble;
     default:
         return p->host;
     }

@@ -38,6 +38,8 @@ enum k25_output {
     K25_OUT_OTHER_COLLECTIVES,
     K25_OUT_GAPS,
     K25_OUT_HOST,
+    K25_OUT_DRAFT,
+    K25_OUT_BUBBLE,
     K25_OUTPUTS,
 };
 

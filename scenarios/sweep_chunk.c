@@ -265,14 +265,6 @@ static bool write_row(struct k25_sweep_worker *worker, struct k25_error *error)
 
 /* ---- points ---- */
 
-/* The one way from a question to its answer. */
-static void evaluate(struct k25_sweep_worker *worker, const struct k25_question *question,
-                     const struct k25_params *params, struct k25_prediction *prediction)
-{
-    (void)worker; /* worker->question[!current] is what `prediction` holds the answer to, when worker->asked */
-    k25_predict(question, params, prediction);
-}
-
 /* False: no plan for this architecture and machine, counted with its reason. */
 static bool ask(struct k25_sweep_worker *worker)
 {
@@ -281,7 +273,8 @@ static bool ask(struct k25_sweep_worker *worker)
     const struct k25_question *last = &worker->question[!worker->current];
     struct k25_error error;
     bool valid;
-    if (worker->asked && last->architecture == &scenario->architecture) {
+    bool again = worker->asked && last->architecture == &scenario->architecture;
+    if (again) {
         *question = *last; /* what does not depend on the plan, and the links where their ranks stay */
         valid = k25_question_replan(question, &worker->cursor.plan, NULL, &error);
     } else {
@@ -294,7 +287,10 @@ static bool ask(struct k25_sweep_worker *worker)
         k25_sweep_count_invalid(&worker->chunk.counts, error.message, 1);
         return false;
     }
-    evaluate(worker, question, &scenario->params, &worker->prediction);
+    if (again)
+        k25_predict_next(last, question, &scenario->params, &worker->prediction);
+    else
+        k25_predict(question, &scenario->params, &worker->prediction);
     worker->asked = true;
     worker->current = !worker->current;
     return true;
