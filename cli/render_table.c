@@ -8,7 +8,7 @@
 
 static const double MINOR = 0.01; /* operators below this share of GPU time are summed up in one line */
 
-static void print_question(const struct cli_answer *answer)
+void cli_print_question(const struct cli_answer *answer)
 {
     const struct k25_scenario *s = &answer->scenario;
     char words[320];
@@ -170,7 +170,7 @@ static void print_misfit(const struct cli_answer *answer)
         printf("  no larger TP on %s fits this batch and context\n", answer->scenario.machine.name);
 }
 
-static void print_sentences(const char *title, const struct cli_sentences *sentences)
+void cli_print_sentences(const char *title, const struct cli_sentences *sentences)
 {
     if (sentences->count > 0)
         printf("\n%s\n", title);
@@ -210,7 +210,7 @@ bool cli_render_table(const struct cli_answer *answer, const struct cli_renderin
 {
     struct cli_sentences sentences;
     bool fits = answer->prediction.memory.fits;
-    print_question(answer);
+    cli_print_question(answer);
     printf("\n");
     if (!fits)
         print_misfit(answer);
@@ -219,8 +219,8 @@ bool cli_render_table(const struct cli_answer *answer, const struct cli_renderin
     printf("\n");
     print_memory(&answer->prediction.memory);
     cli_assumptions(answer, &sentences);
-    print_sentences("assumed", &sentences);
+    cli_print_sentences("assumed", &sentences);
     cli_notes(answer, &sentences);
-    print_sentences("to be trusted less", &sentences);
+    cli_print_sentences("to be trusted less", &sentences);
     return !rendering->inputs || print_inputs(answer, rendering->root, error);
 }

@@ -1,10 +1,8 @@
-#include "hw/collective.h"
+#include "hw/collective_internal.h"
 
 #include <math.h>
 
 const char *const k25_backend_names[] = {"NCCL LL", "NCCL LL128", "NCCL Simple", "one-shot", NULL};
-
-static const double LL128_LINE = 128.0 / 120; /* bytes on the wire for one of data: 8 of 128 are the flag */
 
 /* A ring that makes `hops` hops and sends `volume` bytes through each link. */
 static double ring_time(enum k25_backend protocol, double hops, double volume, const struct k25_group *group,
@@ -20,7 +18,7 @@ static double ring_time(enum k25_backend protocol, double hops, double volume, c
     }
     double share = group->n > 2 ? p[K25_NCCL_RING] : 1;
     if (protocol == K25_BACKEND_NCCL_LL128)
-        volume *= LL128_LINE;
+        volume *= K25_LL128_LINE;
     double transfer = path + volume / (p[K25_NCCL_ETA] * share * group->ring_bandwidth);
     return protocol == K25_BACKEND_NCCL_LL128
                ? p[K25_NCCL_BASE] + hops * p[K25_NCCL_LL128_HOP] + transfer
@@ -70,6 +68,11 @@ double k25_send_time(double bytes, const struct k25_group *group, const struct k
            bytes / (p[K25_NCCL_ETA] * group->ring_bandwidth);
 }
 
+double k25_wait_exponent(int n)
+{
+    return 2.4 + 0.29 * log2(n);
+}
+
 double k25_wait_time(int n, double segment, const struct k25_params *params)
 {
     const double *p = params->value;
@@ -77,7 +80,7 @@ double k25_wait_time(int n, double segment, const struct k25_params *params)
         return 0;
     double jitter = k25_normal_max(n) * hypot(p[K25_SKEW_SIGMA], p[K25_SKEW_RHO] * segment);
     double lag = p[K25_SKEW_LAG] * (n - 1) / n;
-    double larger = fmax(jitter, lag), q = 2.4 + 0.29 * log2(n);
+    double larger = fmax(jitter, lag), q = k25_wait_exponent(n);
     return larger > 0 ? larger * pow(1 + pow(fmin(jitter, lag) / larger, q), 1 / q) : 0;
 }
 

@@ -1,4 +1,4 @@
-#include "hw/kernel.h"
+#include "hw/kernel_internal.h"
 
 #include <math.h>
 
@@ -8,51 +8,53 @@ const char *const k25_kernel_class_names[] = {
 };
 const char *const k25_bound_names[] = {"floor", "memory", "compute", "latency", NULL};
 
-enum peak { PEAK_BF16, PEAK_FP8, PEAK_FP4 };
+enum { NONE = K25_NO_PARAM };
 
-/* The parameters of a class; NONE where the class has no such term. */
-enum { NONE = -1 };
-struct class_params {
-    int t0, batched, item, eta_mem, eta_mac, step;
-    enum peak peak;
-};
-
-static const struct class_params class_params[K25_KERNEL_CLASSES] = {
-    [K25_KERNEL_GEMM_BF16] = {K25_GEMM_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, K25_GEMM_K, PEAK_BF16},
-    [K25_KERNEL_GEMM_FP8] = {K25_FP8_T0, NONE, NONE, K25_FP8_MEM, K25_FP8_MAC, K25_FP8_K, PEAK_FP8},
-    [K25_KERNEL_GEMM_FP4] = {K25_FP4_T0, NONE, NONE, K25_FP4_MEM, K25_FP4_MAC, K25_FP4_K, PEAK_FP4},
-    [K25_KERNEL_GEMM_INT4] = {K25_INT4_T0, NONE, NONE, K25_INT4_MEM, K25_INT4_MAC, K25_INT4_K, PEAK_BF16},
-    [K25_KERNEL_BMM] = {K25_BMM_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, NONE, PEAK_BF16},
-    [K25_KERNEL_ELEMENTWISE] = {K25_ELEMENT_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, NONE, PEAK_BF16},
+const struct k25_class_params k25_class_params[K25_KERNEL_CLASSES] = {
+    [K25_KERNEL_GEMM_BF16] = {K25_GEMM_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, K25_GEMM_K, K25_PEAK_BF16},
+    [K25_KERNEL_GEMM_FP8] = {K25_FP8_T0, NONE, NONE, K25_FP8_MEM, K25_FP8_MAC, K25_FP8_K, K25_PEAK_FP8},
+    [K25_KERNEL_GEMM_FP4] = {K25_FP4_T0, NONE, NONE, K25_FP4_MEM, K25_FP4_MAC, K25_FP4_K, K25_PEAK_FP4},
+    [K25_KERNEL_GEMM_INT4] = {K25_INT4_T0, NONE, NONE, K25_INT4_MEM, K25_INT4_MAC, K25_INT4_K, K25_PEAK_BF16},
+    [K25_KERNEL_BMM] = {K25_BMM_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, NONE, K25_PEAK_BF16},
+    [K25_KERNEL_ELEMENTWISE] = {K25_ELEMENT_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, NONE, K25_PEAK_BF16},
     [K25_KERNEL_MOE_BF16] = {K25_MOE_BF16_T0, NONE, K25_MOE_EXPERT, K25_MOE_BF16_MEM, K25_MOE_BF16_MAC, K25_MOE_K,
-                             PEAK_BF16},
+                             K25_PEAK_BF16},
     [K25_KERNEL_MOE_FP8] = {K25_MOE_FP8_T0, NONE, K25_MOE_EXPERT, K25_MOE_FP8_MEM, K25_MOE_FP8_MAC, K25_MOE_K,
-                            PEAK_FP8},
+                            K25_PEAK_FP8},
     [K25_KERNEL_MOE_INT4] = {K25_MOE_INT4_T0, NONE, NONE, K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_K,
-                             PEAK_BF16},
+                             K25_PEAK_BF16},
     [K25_KERNEL_MOE_FP4] = {K25_MOE_FP4_T0, NONE, K25_MOE_EXPERT, K25_MOE_FP4_MEM, K25_MOE_FP4_MAC, K25_MOE_K,
-                            PEAK_FP4},
+                            K25_PEAK_FP4},
     [K25_KERNEL_MLA] = {K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC, K25_MLA_TOKEN,
-                        PEAK_BF16},
-    [K25_KERNEL_GQA] = {K25_GQA_T0, NONE, K25_GQA_TILE, K25_GQA_MEM, K25_GEMM_MAC, K25_GQA_TOKEN, PEAK_BF16},
-    [K25_KERNEL_INDEXER] = {K25_INDEXER_T0, NONE, NONE, K25_INDEXER_MEM, K25_FP8_MAC, NONE, PEAK_FP8},
-    [K25_KERNEL_LINEAR] = {K25_LINEAR_T0, NONE, NONE, K25_LINEAR_MEM, K25_GEMM_MAC, NONE, PEAK_BF16},
+                        K25_PEAK_BF16},
+    [K25_KERNEL_GQA] = {K25_GQA_T0, NONE, K25_GQA_TILE, K25_GQA_MEM, K25_GEMM_MAC, K25_GQA_TOKEN, K25_PEAK_BF16},
+    [K25_KERNEL_INDEXER] = {K25_INDEXER_T0, NONE, NONE, K25_INDEXER_MEM, K25_FP8_MAC, NONE, K25_PEAK_FP8},
+    [K25_KERNEL_LINEAR] = {K25_LINEAR_T0, NONE, NONE, K25_LINEAR_MEM, K25_GEMM_MAC, NONE, K25_PEAK_BF16},
 };
 
-/* flop/s; a GPU without tensor cores of a width computes in the next wider one. */
-static double peak_rate(enum peak peak, const struct k25_gpu *gpu)
+enum k25_peak k25_peak_in_force(enum k25_peak peak, const struct k25_gpu *gpu)
 {
-    double tflops = gpu->peak_bf16_tflops;
-    if (peak != PEAK_BF16 && gpu->peak_fp8_tflops > 0)
-        tflops = gpu->peak_fp8_tflops;
-    if (peak == PEAK_FP4 && gpu->peak_fp4_tflops > 0)
-        tflops = gpu->peak_fp4_tflops;
-    return tflops * 1e12;
+    if (peak == K25_PEAK_FP4 && gpu->peak_fp4_tflops > 0)
+        return K25_PEAK_FP4;
+    return peak != K25_PEAK_BF16 && gpu->peak_fp8_tflops > 0 ? K25_PEAK_FP8 : K25_PEAK_BF16;
 }
 
-static double value_of(int id, const struct k25_params *params)
+/* flop/s */
+static double peak_rate(enum k25_peak peak, const struct k25_gpu *gpu)
 {
-    return id == NONE ? 0 : params->value[id];
+    switch (k25_peak_in_force(peak, gpu)) {
+    case K25_PEAK_FP4:
+        return gpu->peak_fp4_tflops * 1e12;
+    case K25_PEAK_FP8:
+        return gpu->peak_fp8_tflops * 1e12;
+    default:
+        return gpu->peak_bf16_tflops * 1e12;
+    }
+}
+
+double k25_value_of(int id, const struct k25_params *params)
+{
+    return id == K25_NO_PARAM ? 0 : params->value[id];
 }
 
 static int largest(const struct k25_kernel_cost *cost)
@@ -78,15 +80,15 @@ static double norm(double p, double a, double b, double c)
 struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const struct k25_gpu *gpu,
                                        const struct k25_params *params)
 {
-    const struct class_params *class = &class_params[call->class];
+    const struct k25_class_params *class = &k25_class_params[call->class];
     double scale = params->value[K25_KERNEL_SCALE];
     double rate = k25_gpu_bandwidth(gpu) * params->value[K25_BANDWIDTH] * params->value[class->eta_mem];
 
     struct k25_kernel_cost cost;
-    cost.floor = scale * (call->launches * params->value[class->t0] + call->items * value_of(class->item, params) +
-                          (call->batched ? value_of(class->batched, params) : 0));
+    cost.floor = scale * (call->launches * params->value[class->t0] + call->items * k25_value_of(class->item, params) +
+                          (call->batched ? k25_value_of(class->batched, params) : 0));
     cost.compute = scale * call->flops / (params->value[class->eta_mac] * peak_rate(class->peak, gpu));
-    cost.latency = scale * call->serial * value_of(class->step, params);
+    cost.latency = scale * call->serial * k25_value_of(class->step, params);
     cost.memory = scale * call->bytes / rate;
     double joined = norm(params->value[K25_P_NORM], cost.memory, cost.compute, cost.latency);
     double tail = scale * call->tail_bytes / rate;
@@ -115,6 +117,7 @@ struct k25_kernel_call k25_gemm_call(int class, double m, double n, double k, do
         .flops = 2 * pad(m, TILE) * pad(n, TILE) * k,
         .serial = splits ? k * half / (k + half) : k,
         .shape = {m, n, k},
+        .elasticity = {.serial_param = K25_K_SPLIT, .serial = splits ? k / (k + half) : 0},
     };
 }
 
@@ -152,15 +155,21 @@ struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, 
     /* Loads that only a mean is known of: an expert's further blocks come one by one as its load grows, whatever the
      * block, not for all experts in the same step. */
     double further = work->blocks > 0 ? blocks - distinct : fmax(0, work->pairs / FURTHER_ROWS - distinct);
+    double reread = params->value[K25_MOE_REREAD], read = distinct + reread * further;
+    bool mean = work->blocks <= 0, grows = further > 0;
     return (struct k25_kernel_call){
         .class = class,
         .launches = 1,
         .items = work->local,
-        .bytes = work->expert_bytes * (distinct + params->value[K25_MOE_REREAD] * further),
+        .bytes = work->expert_bytes * read,
         .tail_bytes = work->routed * work->hidden * params->value[K25_MOE_ACTIVATION],
         .flops = 2 * blocks * block * work->matrices * work->hidden * work->columns,
         .serial = work->hidden + work->columns,
         .shape = {work->pairs, distinct, work->columns},
+        .elasticity = {.bytes_reread = reread * further / read,
+                       .bytes_distinct = distinct * (grows ? 1 - reread : 1) / read,
+                       .bytes_pairs = mean && grows ? reread * work->pairs / FURTHER_ROWS / read : 0,
+                       .flops_distinct = mean ? 1 : 0},
     };
 }
 
@@ -187,6 +196,8 @@ struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const
         .flops = 2 * walks * blocks * BLOCK * work->context * (work->key_dim + work->value_dim),
         .serial = waves * work->context / splits,
         .shape = {walks, work->context, work->heads},
+        /* A count that graphs were captured with; powers of two and whole waves move by no small change. */
+        .elasticity = {.serial_param = K25_MLA_SPLITS, .serial = work->splits > 0 ? -1 : 0},
     };
 }
 
@@ -201,7 +212,8 @@ struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const
     double splits = work->splits > 0 ? work->splits : fmax(1, fmin(floor(slots / tiles), longest));
     double waves = fmax(1, tiles * splits / slots);
     /* A split walks whole blocks: cutting a context in two shortens nothing below the smallest split. */
-    double walked = fmax(work->context / splits, fmin(work->context, params->value[K25_GQA_SPLIT_TOKENS]));
+    double least = params->value[K25_GQA_SPLIT_TOKENS];
+    double walked = fmax(work->context / splits, fmin(work->context, least));
     return (struct k25_kernel_call){
         .class = K25_KERNEL_GQA,
         .launches = 1,
@@ -209,6 +221,7 @@ struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const
         .bytes = walks * work->context * work->cache_bytes,
         .flops = 2 * tiles * BLOCK * work->context * (work->key_dim + work->value_dim),
         .serial = waves * walked * work->key_dim / HEAD_DIM,
+        .elasticity = {.serial_param = K25_GQA_SPLIT_TOKENS, .serial = walked == least ? 1 : 0},
     };
 }
 

@@ -42,6 +42,15 @@ enum k25_bound { K25_BOUND_FLOOR, K25_BOUND_MEMORY, K25_BOUND_COMPUTE, K25_BOUND
 
 #define K25_SHAPE 3
 
+/* How the work of a call follows what it was made from, as d ln work / d ln of that: for hw/kernel_slopes.h. Each stands
+ * beside its formula in the functions below; all 0: the work follows no parameter. */
+struct k25_call_elasticity {
+    int serial_param; /* enum k25_param that the serial steps follow */
+    double serial;
+    double bytes_reread, bytes_distinct, bytes_pairs; /* of routed experts: moe.reread, distinct experts, pairs */
+    double flops_distinct;
+};
+
 struct k25_kernel_call {
     int class;         /* enum k25_kernel_class */
     double launches;   /* floors paid */
@@ -54,6 +63,7 @@ struct k25_kernel_call {
     /* Where the call stands in a residual table (hw/residual.h): m n k of a product; pairs, distinct experts and
      * columns of experts; sequences, context and heads of MLA. All 0 where the class has no table. */
     double shape[K25_SHAPE];
+    struct k25_call_elasticity elasticity;
 };
 
 struct k25_kernel_cost {

@@ -177,11 +177,11 @@ static double covariance(double square)
     return left > 0 ? left * left : 0;
 }
 
-/* The mean at the point given the sites: k' K^-1 r, by L D L' of the upper half in place. A dozen rows: a library's
- * call costs more than the work. Distinct sites make K positive definite. */
-static double krige(const struct search *s)
+/* The mean at the point given the sites, k' solved with solved = K^-1 r, by L D L' of the upper half in place. A dozen
+ * rows: a library's call costs more than the work. Distinct sites make K positive definite. */
+static double krige(const struct search *s, double solved[NEIGHBOURS])
 {
-    double matrix[NEIGHBOURS][NEIGHBOURS], solved[NEIGHBOURS], mean = 0;
+    double matrix[NEIGHBOURS][NEIGHBOURS], mean = 0;
     size_t n = s->count;
     for (size_t i = 0; i < n; i++) {
         solved[i] = s->site[i]->value;
@@ -206,19 +206,51 @@ static double krige(const struct search *s)
     return mean;
 }
 
-double k25_residual(const struct k25_residuals *residuals, const struct k25_kernel_call *call)
+/* d covariance / d at[axis] = -2 (1 - d) (at - site) / d */
+static double covariance_slope(const struct search *s, size_t i, int axis)
+{
+    double distance = sqrt(s->square[i]);
+    return distance > 0 && distance < 1 ? -2 * (1 - distance) * (s->at[axis] - s->site[i]->at[axis]) / distance : 0;
+}
+
+/* False: the table says nothing of this call. */
+static bool look(const struct k25_residuals *residuals, const struct k25_kernel_call *call, double at[K25_SHAPE],
+                 struct search *search)
 {
     if (residuals == NULL || residuals->table[call->class].count == 0)
-        return 0;
+        return false;
     const struct k25_residual_table *table = &residuals->table[call->class];
-    double at[K25_SHAPE];
     for (int i = 0; i < K25_SHAPE; i++) {
         if (!(call->shape[i] > 0))
-            return 0;
+            return false;
         at[i] = log(call->shape[i]) / reach[call->class][i];
     }
-    struct search search = {.at = at, .bound = 1};
+    *search = (struct search){.at = at, .bound = 1};
     double outside[K25_SHAPE] = {0};
-    find(&search, table->site, table->count, 0, outside, 0);
-    return krige(&search);
+    find(search, table->site, table->count, 0, outside, 0);
+    return true;
+}
+
+double k25_residual(const struct k25_residuals *residuals, const struct k25_kernel_call *call)
+{
+    double at[K25_SHAPE], solved[NEIGHBOURS];
+    struct search search;
+    return look(residuals, call, at, &search) ? krige(&search, solved) : 0;
+}
+
+double k25_residual_slope(const struct k25_residuals *residuals, const struct k25_kernel_call *call,
+                          double slope[K25_SHAPE])
+{
+    double at[K25_SHAPE], solved[NEIGHBOURS];
+    struct search search;
+    for (int axis = 0; axis < K25_SHAPE; axis++)
+        slope[axis] = 0;
+    if (!look(residuals, call, at, &search))
+        return 0;
+    double mean = krige(&search, solved);
+    for (int axis = 0; axis < K25_SHAPE; axis++) {
+        for (size_t i = 0; i < search.count; i++)
+            slope[axis] += solved[i] * covariance_slope(&search, i, axis) / reach[call->class][axis];
+    }
+    return mean;
 }

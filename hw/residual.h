@@ -54,4 +54,9 @@ int k25_residuals_count(const struct k25_residuals *residuals);
 /* What to add to ln(time) of a call; 0 without a table for its class. `residuals` may be NULL. */
 double k25_residual(const struct k25_residuals *residuals, const struct k25_kernel_call *call);
 
+/* The same, and slope[i] = d residual / d ln shape[i]. At a site itself, where the surface has a tip, that site counts
+ * for no slope: the mean of both sides. */
+double k25_residual_slope(const struct k25_residuals *residuals, const struct k25_kernel_call *call,
+                          double slope[K25_SHAPE]);
+
 #endif

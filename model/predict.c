@@ -1,4 +1,4 @@
-#include "model/predict.h"
+#include "model/predict_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -130,19 +130,40 @@ static double clock_share(const struct k25_question *question, const struct k25_
     return limit > 0 && full > 0 && limit < full ? pow(limit / full, params->value[K25_POWER_EXPONENT]) : 1;
 }
 
-/* `gpu` has the plan's clock; the loop over K or the cache goes with it, memory and launches do not. */
-static void price_kernel(const struct k25_question *question, const struct k25_operator *op, const struct k25_gpu *gpu,
-                         double clock, const struct k25_params *params, struct k25_priced *priced)
+void k25_clock_gpu(const struct k25_question *question, const struct k25_params *params, struct k25_clocked *clocked)
+{
+    double clock = clocked->clock = clock_share(question, params);
+    clocked->gpu = question->machine->gpu;
+    clocked->gpu.peak_bf16_tflops *= clock;
+    clocked->gpu.peak_fp8_tflops *= clock;
+    clocked->gpu.peak_fp4_tflops *= clock;
+}
+
+static void price_kernel(const struct k25_question *question, const struct k25_operator *op,
+                         const struct k25_clocked *clocked, const struct k25_params *params, struct k25_priced *priced)
 {
     struct k25_kernel_call call = op->call;
-    call.serial /= clock;
-    struct k25_kernel_cost cost = k25_kernel_cost(&call, gpu, params);
+    call.serial /= clocked->clock;
+    struct k25_kernel_cost cost = k25_kernel_cost(&call, &clocked->gpu, params);
     if (op->beside) /* what overlaps is everything but the memory traffic */
         cost.time = fmin(cost.time, cost.memory), cost.floor = 0;
     double factor = question->residuals == NULL ? 1 : exp(k25_residual(question->residuals, &op->call));
     priced->time = op->calls * factor * cost.time;
     priced->floor = op->calls * fmin(cost.floor, factor * cost.time);
     priced->bound = cost.bound;
+}
+
+double k25_transfer_share(const struct k25_plan *plan, const struct k25_operator *op)
+{
+    if (op->kind != K25_OP_ALLREDUCE)
+        return 1;
+    return plan->levers.allreduce_free ? 0 : 1 - plan->levers.allreduce_overlap;
+}
+
+double k25_wait_share(const struct k25_plan *plan, const struct k25_operator *op)
+{
+    bool free = op->kind == K25_OP_SEND || (op->kind == K25_OP_ALLREDUCE && plan->levers.allreduce_free);
+    return free ? 0 : plan->levers.skew;
 }
 
 /* One collective as it is priced: layers repeat few different ones. */
@@ -162,15 +183,13 @@ static const struct quote *quote(const struct k25_question *question, const stru
             quotes[i].rows == op->rows)
             return &quotes[i];
     }
-    const struct k25_plan_levers *levers = &question->plan.levers;
     struct quote *q = &quotes[*count < QUOTES ? (*count)++ : QUOTES - 1];
     bool allreduce = op->kind == K25_OP_ALLREDUCE;
     *q = (struct quote){op->kind, op->ranks, 0, op->rows, op->message, 0};
     q->backend = allreduce ? k25_allreduce_choice(question, op->rows, op->message, params)
                            : nccl_protocol(question, op->kind, op->ranks, op->message, params);
-    q->transfer = collective_time(question, op->kind, op->ranks, q->backend, op->message, params);
-    if (allreduce)
-        q->transfer *= levers->allreduce_free ? 0 : 1 - levers->allreduce_overlap;
+    q->transfer = k25_transfer_share(&question->plan, op) *
+                  collective_time(question, op->kind, op->ranks, q->backend, op->message, params);
     return q;
 }
 
@@ -179,39 +198,29 @@ static void price_collective(const struct k25_question *question, const struct k
                              const struct quote *quote, double segment, const struct k25_params *params,
                              struct k25_priced *priced)
 {
-    const struct k25_plan_levers *levers = &question->plan.levers;
-    double skew = op->kind == K25_OP_ALLREDUCE && levers->allreduce_free ? 0 : levers->skew;
-    double wait = op->kind == K25_OP_SEND ? 0 : skew * k25_wait_time(question->group[op->ranks].n, segment, params);
+    double share = k25_wait_share(&question->plan, op);
+    double wait = share > 0 ? share * k25_wait_time(question->group[op->ranks].n, segment, params) : 0;
     priced->backend = quote->backend;
     priced->transfer = op->calls * quote->transfer;
     priced->wait = op->calls * wait;
     priced->time = priced->transfer + priced->wait;
 }
 
-/* The GPU at the clock that the power limit of the plan leaves it. */
-static struct k25_gpu clocked(const struct k25_question *question, double clock)
-{
-    struct k25_gpu gpu = question->machine->gpu;
-    gpu.peak_bf16_tflops *= clock;
-    gpu.peak_fp8_tflops *= clock;
-    gpu.peak_fp4_tflops *= clock;
-    return gpu;
-}
-
 /* Prices every operator in the order of the step. */
 static void price_operators(const struct k25_question *question, const struct k25_params *params,
                             struct k25_prediction *p)
 {
+    struct k25_clocked clocked;
     struct quote quotes[QUOTES];
     int quoted = 0;
-    double segment = 0, clock = clock_share(question, params);
-    struct k25_gpu gpu = clocked(question, clock);
+    double segment = 0;
+    k25_clock_gpu(question, params, &clocked);
     for (size_t i = 0; i < p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
         struct k25_priced *priced = &p->op[i];
         memset(priced, 0, sizeof *priced);
         if (op->kind == K25_OP_KERNEL) {
-            price_kernel(question, op, &gpu, clock, params, priced);
+            price_kernel(question, op, &clocked, params, priced);
             segment += priced->time / op->calls;
         } else {
             price_collective(question, op, quote(question, op, params, quotes, &quoted), segment, params, priced);
@@ -261,30 +270,35 @@ static void sum_operators(struct k25_prediction *p)
     p->allreduce_share = p->allreduce / p->gpu_busy;
 }
 
+struct k25_draft_host k25_draft_host(const struct k25_plan *plan, const struct k25_prediction *p)
+{
+    const struct k25_plan_speculation *speculation = &plan->speculation;
+    bool once = speculation->method == K25_SPEC_NGRAM || speculation->drafting == K25_DRAFT_FUSED;
+    struct k25_draft_host host = {once ? 1 : speculation->tokens, 0};
+    if (speculation->method == K25_SPEC_NONE)
+        host.passes = 0;
+    else if (speculation->drafting == K25_DRAFT_ASYNC)
+        host.hidden = p->draft / host.passes;
+    return host;
+}
+
 /* What the host adds for the passes of a draft and the tokens that it rejects. */
 static double draft_host(const struct k25_question *question, const struct k25_params *params,
                          const struct k25_prediction *p)
 {
-    const struct k25_plan_speculation *speculation = &question->plan.speculation;
-    double pass = params->value[K25_DRAFT_PASS], passes = speculation->tokens;
-    if (speculation->method == K25_SPEC_NONE)
+    struct k25_draft_host host = k25_draft_host(&question->plan, p);
+    if (host.passes == 0)
         return 0;
-    if (speculation->method == K25_SPEC_NGRAM || speculation->drafting == K25_DRAFT_FUSED)
-        passes = 1;
-    if (speculation->drafting == K25_DRAFT_ASYNC)
-        pass = fmax(0, pass - p->draft / passes);
-    return passes * pass + params->value[K25_DRAFT_SEQUENCE] * p->step_work.sequences;
+    return host.passes * fmax(0, params->value[K25_DRAFT_PASS] - host.hidden) +
+           params->value[K25_DRAFT_SEQUENCE] * p->step_work.sequences;
 }
 
 /* A token of a micro-batch goes through all stages; the slowest stage takes every micro-batch in turn. What is longer
  * sets the step, the rest is bubble. */
-static double pipeline_bubble(const struct k25_plan *plan, const struct k25_prediction *p)
+double k25_pipeline_factor(const struct k25_plan *plan, const struct k25_prediction *p)
 {
-    double m = k25_microbatches(plan), stages = plan->pp, run = p->gpu_busy + p->gaps;
-    if (plan->pp == 1)
-        return 0;
-    double through = run * stages / m, slowest = run * stages * k25_stage_share(plan, p->step_work.layers);
-    return fmax(through, slowest) - run;
+    double through = 1.0 / k25_microbatches(plan), slowest = k25_stage_share(plan, p->step_work.layers);
+    return plan->pp == 1 ? 1 : plan->pp * fmax(through, slowest);
 }
 
 double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *p, const struct k25_params *params)
@@ -307,7 +321,7 @@ static void conclude(const struct k25_question *question, const struct k25_param
     p->host = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * p->step_work.sequences +
               draft_host(question, params, p) +
               plan->levers.skew * k25_wait_time(question->group[K25_RANKS_TP].n, p->tail, params);
-    p->bubble = pipeline_bubble(plan, p);
+    p->bubble = (k25_pipeline_factor(plan, p) - 1) * (p->gpu_busy + p->gaps);
     p->step = p->gpu_busy + p->gaps + p->host + p->bubble;
     p->tokens_per_step = question->tokens_per_step;
     p->tpot = p->step / p->tokens_per_step;
@@ -337,11 +351,11 @@ static bool same_but_context(const struct k25_question *a, const struct k25_ques
 }
 
 /* Prices the kernel anew, and the wait at the end of its segment. */
-static void reprice(const struct k25_question *question, size_t at, const struct k25_gpu *gpu, double clock,
+static void reprice(const struct k25_question *question, size_t at, const struct k25_clocked *clocked,
                     const struct k25_params *params, struct k25_prediction *p)
 {
     const struct k25_operator *op = p->step_work.op;
-    price_kernel(question, &op[at], gpu, clock, params, &p->op[at]);
+    price_kernel(question, &op[at], clocked, params, &p->op[at]);
     size_t first = at, end = at;
     while (first > 0 && op[first - 1].kind == K25_OP_KERNEL)
         first--;
@@ -368,12 +382,12 @@ void k25_predict_next(const struct k25_question *before, const struct k25_questi
         k25_predict(question, params, p);
         return;
     }
-    double clock = clock_share(question, params);
-    struct k25_gpu gpu = clocked(question, clock);
+    struct k25_clocked clocked;
+    k25_clock_gpu(question, params, &clocked);
     for (size_t i = 0; i < step->context_works; i++) {
         struct k25_operator *op = &step->op[step->context_work[i].op];
         op->call = k25_context_call(op->call.class, &step->context_work[i], &question->plan, params);
-        reprice(question, step->context_work[i].op, &gpu, clock, params, p);
+        reprice(question, step->context_work[i].op, &clocked, params, p);
     }
     k25_memory_context(step, &question->plan, &p->memory);
     conclude(question, params, p);

@@ -8,7 +8,7 @@
 
 #define LEAST_NU 1e-3 /* the widest Beta: nearly 0 or 1 */
 
-/* A value and its derivative in cv. */
+/* A value and its derivative in whichever of cv and the tokens has the derivative 1. */
 struct dual { double v, d; };
 
 static struct dual fixed(double v)
@@ -55,10 +55,10 @@ static struct dual square_root(struct dual a)
 }
 
 /* (1 - a)^power, a < 1 */
-static struct dual rest_to(struct dual a, double power)
+static struct dual rest_to(struct dual a, struct dual power)
 {
-    double v = exp(power * log1p(-a.v));
-    return (struct dual){v, -power * v / (1 - a.v) * a.d};
+    double log_rest = log1p(-a.v), v = exp(power.v * log_rest);
+    return (struct dual){v, v * (power.d * log_rest - power.v / (1 - a.v) * a.d)};
 }
 
 /* a^power, a > 0 */
@@ -70,9 +70,9 @@ static struct dual raised(struct dual a, double power)
 
 /* What every part of one question shares. */
 struct placing {
-    double experts, k, mu, tokens, ranks;
+    double experts, k, mu, ranks;
     double d1, d2, d3; /* E[Z^i], Z the largest of `ranks` standard normals */
-    struct dual cv;
+    struct dual tokens, cv;
     bool slope;        /* whether derivatives are asked for: the digamma functions cost more than the values */
 };
 
@@ -86,37 +86,44 @@ static struct dual stirling(double z)
                          -y2 * (1 / 12. - y2 * (1 / 120. - y2 * (1 / 252. - y2 / 240)))};
 }
 
-/* ln Gamma(z+T) - ln Gamma(z) - T ln z, and its derivative in z: no large terms that cancel. */
-static struct dual rising(double z, double tokens, bool slope)
+struct rise { double v, in_z, in_tokens; };
+
+/* ln Gamma(z+T) - ln Gamma(z) - T ln z, and its derivatives: no large terms that cancel. */
+static struct rise rising(double z, double tokens, bool slope)
 {
     if (z > 20) {
         struct dual low = stirling(z), high = stirling(z + tokens);
         double growth = log1p(tokens / z);
-        return (struct dual){(z + tokens - 0.5) * growth - tokens + high.v - low.v,
-                             growth - tokens / z + 0.5 * tokens / (z * (z + tokens)) + high.d - low.d};
+        return (struct rise){(z + tokens - 0.5) * growth - tokens + high.v - low.v,
+                             growth - tokens / z + 0.5 * tokens / (z * (z + tokens)) + high.d - low.d,
+                             growth - 0.5 / (z + tokens) + high.d};
     }
-    return (struct dual){lgamma(z + tokens) - lgamma(z) - tokens * log(z),
-                         slope ? gsl_sf_psi(z + tokens) - gsl_sf_psi(z) - tokens / z : 0};
+    double log_z = log(z), value = lgamma(z + tokens) - lgamma(z) - tokens * log_z;
+    if (!slope)
+        return (struct rise){value, 0, 0};
+    double psi = gsl_sf_psi(z + tokens);
+    return (struct rise){value, psi - gsl_sf_psi(z) - tokens / z, psi - log_z};
 }
 
 /* ln E[(1-p)^T] of p ~ Beta */
-static struct dual log_untouched(double mu, double tokens, double cv, bool slope)
+static struct dual log_untouched(double mu, struct dual tokens, struct dual cv, bool slope)
 {
-    double nu = cv > 0 ? (1 - mu) / (mu * cv * cv) - 1 : INFINITY, uniform = tokens * log1p(-mu);
+    double nu = cv.v > 0 ? (1 - mu) / (mu * cv.v * cv.v) - 1 : INFINITY, once = log1p(-mu);
     if (nu > 1e12) /* cv below 1e-5 */
-        return (struct dual){uniform, 0};
+        return scaled(tokens, once);
     bool capped = nu < LEAST_NU;
     nu = fmax(nu, LEAST_NU);
-    struct dual b = rising((1 - mu) * nu, tokens, slope), all = rising(nu, tokens, slope);
-    double per_nu = (1 - mu) * b.d - all.d;
-    return (struct dual){uniform + b.v - all.v, capped ? 0 : per_nu * -2 * (nu + 1) / cv};
+    struct rise b = rising((1 - mu) * nu, tokens.v, slope), all = rising(nu, tokens.v, slope);
+    double per_cv = capped ? 0 : ((1 - mu) * b.in_z - all.in_z) * -2 * (nu + 1) / cv.v;
+    double per_token = once + b.in_tokens - all.in_tokens;
+    return (struct dual){tokens.v * once + b.v - all.v, per_cv * cv.d + per_token * tokens.d};
 }
 
-static struct dual distinct_experts(double experts, double mu, double tokens, double cv, bool slope)
+static struct dual distinct_experts(double experts, double mu, struct dual tokens, struct dual cv, bool slope)
 {
     if (mu >= 1)
         return fixed(experts);
-    if (tokens <= 0)
+    if (tokens.v <= 0)
         return fixed(0);
     struct dual log_rest = log_untouched(mu, tokens, cv, slope);
     return (struct dual){-experts * expm1(log_rest.v), -experts * exp(log_rest.v) * log_rest.d};
@@ -124,12 +131,17 @@ static struct dual distinct_experts(double experts, double mu, double tokens, do
 
 double k25_distinct_experts(int experts, int experts_per_token, double tokens, double cv)
 {
-    return distinct_experts(experts, experts_per_token / (double)experts, tokens, cv, false).v;
+    return distinct_experts(experts, experts_per_token / (double)experts, fixed(tokens), fixed(cv), false).v;
 }
 
 double k25_distinct_experts_slope(int experts, int experts_per_token, double tokens, double cv)
 {
-    return distinct_experts(experts, experts_per_token / (double)experts, tokens, cv, true).d;
+    return distinct_experts(experts, experts_per_token / (double)experts, fixed(tokens), (struct dual){cv, 1}, true).d;
+}
+
+double k25_distinct_experts_growth(int experts, int experts_per_token, double tokens, double cv)
+{
+    return distinct_experts(experts, experts_per_token / (double)experts, (struct dual){tokens, 1}, fixed(cv), true).d;
 }
 
 /* E[Z^2] and E[Z^3] of the largest of n standard normals, as k25_normal_max integrates E[Z]. */
@@ -278,11 +290,10 @@ static struct dual pairs_excess(const struct placing *p, const struct dual k[5])
  * cumulants k of a rank's pairs. */
 static struct dual pairs_max(const struct placing *p, const struct loads *l, const struct dual k[5])
 {
-    double mean = p->tokens * p->k / p->ranks;
-    struct dual repeat = over(fixed(mean), l->distinct_mean);
+    struct dual mean = scaled(p->tokens, p->k / p->ranks), repeat = over(mean, l->distinct_mean);
     struct dual sparse = times(minus(l->distinct_max, l->distinct_mean), raised(repeat, 1.5));
     struct dual dense = pairs_excess(p, k);
-    return plus(fixed(mean), plus(dense, times(raised(repeat, -48), minus(sparse, dense))));
+    return plus(mean, plus(dense, times(raised(repeat, -48), minus(sparse, dense))));
 }
 
 /* Cumulants 2 to 4 of the pairs of m beta-binomial experts, from the factorial moments T_(i) a^(i) / nu^(i). */
@@ -294,16 +305,16 @@ static void pair_cumulants(const struct placing *p, struct dual k[5])
     struct dual moment[5] = {fixed(1)};
     for (int i = 0; i < 4; i++) {
         struct dual up = plus(fixed(p->mu), scaled(narrow, i)), down = plus(fixed(1), scaled(narrow, i));
-        moment[i + 1] = scaled(times(moment[i], over(up, down)), p->tokens - i);
+        moment[i + 1] = times(times(moment[i], over(up, down)), minus(p->tokens, fixed(i)));
     }
-    double m1 = moment[1].v; /* = T mu: no cv in it */
+    struct dual m1 = scaled(p->tokens, p->mu), square = times(m1, m1); /* no cv in them */
     struct dual f2 = moment[2], f3 = moment[3], f4 = moment[4];
-    struct dual m2 = plus(f2, fixed(m1)), m3 = plus(plus(f3, scaled(f2, 3)), fixed(m1));
-    struct dual m4 = plus(plus(f4, scaled(f3, 6)), plus(scaled(f2, 7), fixed(m1)));
-    k[2] = minus(m2, fixed(m1 * m1));
-    k[3] = plus(minus(m3, scaled(m2, 3 * m1)), fixed(2 * m1 * m1 * m1));
-    k[4] = minus(minus(m4, scaled(m3, 4 * m1)), scaled(times(m2, m2), 3));
-    k[4] = plus(k[4], minus(scaled(m2, 12 * m1 * m1), fixed(6 * m1 * m1 * m1 * m1)));
+    struct dual m2 = plus(f2, m1), m3 = plus(plus(f3, scaled(f2, 3)), m1);
+    struct dual m4 = plus(plus(f4, scaled(f3, 6)), plus(scaled(f2, 7), m1));
+    k[2] = minus(m2, square);
+    k[3] = plus(minus(m3, scaled(times(m2, m1), 3)), scaled(times(square, m1), 2));
+    k[4] = minus(minus(m4, scaled(times(m3, m1), 4)), scaled(times(m2, m2), 3));
+    k[4] = plus(k[4], minus(scaled(times(m2, square), 12), scaled(times(square, square), 6)));
     for (int i = 2; i <= 4; i++)
         k[i] = scaled(k[i], m);
 }
@@ -336,14 +347,15 @@ static void make_copies(const struct placing *p, double redundant, struct copies
 }
 
 /* D_s(T): slots with at least one token. */
-static struct dual distinct_slots(const struct placing *p, const struct copies *c, double tokens)
+static struct dual distinct_slots(const struct placing *p, const struct copies *c, struct dual tokens)
 {
     struct dual least = minus(c->popular, c->excess), room = rest(c->popular);
-    struct dual expert = times(rest_to(least, tokens), over(room, plus(room, scaled(c->excess, tokens))));
+    struct dual expert = times(rest_to(least, tokens), over(room, plus(room, times(c->excess, tokens))));
     struct dual ratio = over(c->slot, rest(c->slot));
-    struct dual bend = scaled(times(times(ratio, ratio), c->variance), tokens * (tokens - 1) / 2);
+    struct dual couples = scaled(times(tokens, minus(tokens, fixed(1))), 0.5);
+    struct dual bend = times(times(times(ratio, ratio), c->variance), couples);
     struct dual slot = times(rest_to(c->slot, tokens), plus(fixed(1), bend));
-    struct dual all = distinct_experts(p->experts, p->mu, tokens, p->cv.v, p->slope);
+    struct dual all = distinct_experts(p->experts, p->mu, tokens, p->cv, p->slope);
     return plus(minus(all, times(c->split, rest(expert))), times(plus(c->split, fixed(c->redundant)), rest(slot)));
 }
 
@@ -355,10 +367,11 @@ static struct dual noise_share(const struct placing *p, double slots, struct dua
         return fixed(1);
     struct dual idle_twice = rest(scaled(twice, 1 / slots));
     struct dual share = over(minus(idle, idle_twice), times(idle, rest(idle)));
-    double n = slots / p->ranks, uneven = -expm1(-pow(p->tokens * p->k / slots / (0.12 * n * n), 1.6));
+    double n = slots / p->ranks, crowd = pow(p->tokens.v * p->k / slots / (0.12 * n * n), 1.6);
+    struct dual uneven = {-expm1(-crowd), exp(-crowd) * 1.6 * crowd / p->tokens.v * p->tokens.d};
     if (share.v < 0) /* copies overdone, far beyond the spreads that they were fitted to */
         share = fixed(0);
-    return plus(share, scaled(rest(share), uneven));
+    return plus(share, times(rest(share), uneven));
 }
 
 /* Cumulants of a rank's pairs when popularity is balanced: near-Poisson noise, and what balancing leaves. */
@@ -369,8 +382,8 @@ static void balanced_cumulants(const struct placing *p, const struct copies *c, 
     struct dual variance = minus(fixed(p->k), minus(experts, c->saved)); /* of one token, all ranks */
     variance = scaled(plus(variance, scaled(c->saved, 1 / (R - 1))), slots / (slots - 1) / R);
     struct dual w = rest(scaled(variance, 1 / one));
-    struct dual left = scaled(over(cv2, plus(cv2, fixed(0.1))), p->tokens * one / (n * n * p->d1));
-    struct dual noise = scaled(variance, p->tokens);
+    struct dual left = times(over(cv2, plus(cv2, fixed(0.1))), scaled(p->tokens, one / (n * n * p->d1)));
+    struct dual noise = times(variance, p->tokens);
     k[2] = plus(noise, times(left, left));
     k[3] = times(noise, rest(scaled(w, 2)));
     k[4] = times(noise, rest(scaled(times(w, rest(w)), 6)));
@@ -384,7 +397,7 @@ static void load_balanced(const struct placing *p, double redundant, struct load
     struct copies copies;
     make_copies(p, redundant, &copies);
     struct dual touched = distinct_slots(p, &copies, p->tokens);
-    struct dual twice = distinct_slots(p, &copies, 2 * p->tokens);
+    struct dual twice = distinct_slots(p, &copies, scaled(p->tokens, 2));
     out->distinct_mean = scaled(touched, 1 / p->ranks);
     struct dual excess = minus(distinct_max(p, slots, touched, exact), out->distinct_mean);
     excess = times(excess, square_root(noise_share(p, slots, touched, twice)));
@@ -397,18 +410,19 @@ static void load_balanced(const struct placing *p, double redundant, struct load
 static void load_as_placed(const struct placing *p, struct loads *out)
 {
     double exact = one_token_max(ceil(p->experts / p->ranks), (int)p->k, (int)p->ranks);
-    struct dual touched = distinct_experts(p->experts, p->mu, p->tokens, p->cv.v, p->slope), k[5];
+    struct dual touched = distinct_experts(p->experts, p->mu, p->tokens, p->cv, p->slope), k[5];
     out->distinct_mean = scaled(touched, 1 / p->ranks);
     out->distinct_max = distinct_max(p, p->experts, touched, exact);
     pair_cumulants(p, k);
     out->pairs_max = pairs_max(p, out, k);
 }
 
-static void loads(int experts, int k, double tokens, double cv, int ranks, int redundant, bool slope,
+static void loads(int experts, int k, struct dual tokens, struct dual cv, int ranks, int redundant, bool slope,
                   struct loads *out)
 {
-    struct placing p = {.experts = experts, .k = k, .mu = k / (double)experts, .tokens = fmax(tokens, 1),
-                        .ranks = ranks, .cv = {fmax(cv, 0), 1}, .slope = slope};
+    struct dual least = tokens.v < 1 ? fixed(1) : tokens, part = tokens.v < 1 ? tokens : fixed(1); /* of one token */
+    struct placing p = {.experts = experts, .k = k, .mu = k / (double)experts, .tokens = least,
+                        .ranks = ranks, .cv = {fmax(cv.v, 0), cv.d}, .slope = slope};
     double widest = k < experts ? sqrt((1 - p.mu) / (p.mu * (1 + LEAST_NU))) : 0;
     if (redundant > 0) /* the copies were fitted up to 2 */
         widest = fmin(widest, 2.5);
@@ -416,10 +430,10 @@ static void loads(int experts, int k, double tokens, double cv, int ranks, int r
         p.cv = fixed(widest);
     if (k >= experts) {
         out->distinct_mean = out->distinct_max = fixed((experts + redundant) / p.ranks);
-        out->pairs_max = fixed(p.tokens * k / p.ranks);
+        out->pairs_max = scaled(p.tokens, k / p.ranks);
     } else if (ranks == 1) {
-        out->pairs_max = fixed(p.tokens * k);
-        out->distinct_mean = distinct_experts(experts, p.mu, p.tokens, p.cv.v, slope);
+        out->pairs_max = scaled(p.tokens, k);
+        out->distinct_mean = distinct_experts(experts, p.mu, p.tokens, p.cv, slope);
         if (redundant > 0) {
             struct copies copies;
             make_copies(&p, redundant, &copies);
@@ -434,17 +448,18 @@ static void loads(int experts, int k, double tokens, double cv, int ranks, int r
         else
             load_as_placed(&p, out);
     }
-    double part = fmin(fmax(tokens, 0), 1); /* of one token */
-    out->distinct_mean = scaled(out->distinct_mean, part);
-    out->distinct_max = scaled(out->distinct_max, part);
-    out->pairs_max = scaled(out->pairs_max, part);
+    if (part.v < 0)
+        part = fixed(0);
+    out->distinct_mean = times(out->distinct_mean, part);
+    out->distinct_max = times(out->distinct_max, part);
+    out->pairs_max = times(out->pairs_max, part);
 }
 
 void k25_ep_load(int experts, int experts_per_token, double tokens, double cv, int ranks, int redundant,
                  struct k25_ep_load *load)
 {
     struct loads all;
-    loads(experts, experts_per_token, tokens, cv, ranks, redundant, false, &all);
+    loads(experts, experts_per_token, fixed(tokens), fixed(cv), ranks, redundant, false, &all);
     *load = (struct k25_ep_load){.distinct_mean = all.distinct_mean.v, .distinct_max = all.distinct_max.v,
                                  .pairs_mean = fmax(tokens, 0) * experts_per_token / ranks,
                                  .pairs_max = all.pairs_max.v};
@@ -454,7 +469,17 @@ void k25_ep_load_slope(int experts, int experts_per_token, double tokens, double
                        struct k25_ep_load *slope)
 {
     struct loads all;
-    loads(experts, experts_per_token, tokens, cv, ranks, redundant, true, &all);
+    loads(experts, experts_per_token, fixed(tokens), (struct dual){cv, 1}, ranks, redundant, true, &all);
     *slope = (struct k25_ep_load){.distinct_mean = all.distinct_mean.d, .distinct_max = all.distinct_max.d,
+                                  .pairs_max = all.pairs_max.d};
+}
+
+void k25_ep_load_growth(int experts, int experts_per_token, double tokens, double cv, int ranks, int redundant,
+                        struct k25_ep_load *slope)
+{
+    struct loads all;
+    loads(experts, experts_per_token, (struct dual){tokens, 1}, fixed(cv), ranks, redundant, true, &all);
+    *slope = (struct k25_ep_load){.distinct_mean = all.distinct_mean.d, .distinct_max = all.distinct_max.d,
+                                  .pairs_mean = tokens > 0 ? experts_per_token / (double)ranks : 0,
                                   .pairs_max = all.pairs_max.d};
 }

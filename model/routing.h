@@ -22,6 +22,8 @@ double k25_distinct_experts(int experts, int experts_per_token, double tokens, d
  *
  *     d ln E[(1-p)^T] / d nu = (1-mu) (psi(b+T) - psi(b)) + psi(nu) - psi(nu+T),   d nu / d cv = -2 (nu+1) / cv */
 double k25_distinct_experts_slope(int experts, int experts_per_token, double tokens, double cv);
+/* dD/dT. */
+double k25_distinct_experts_growth(int experts, int experts_per_token, double tokens, double cv);
 
 /* What lands on one of R ranks that share E experts, expected over the routing. A pair is one (token, expert)
  * assignment; `distinct` counts experts of the rank (with redundant slots: slots) with at least one token. */
@@ -89,5 +91,9 @@ void k25_ep_load(int experts, int experts_per_token, double tokens, double cv, i
 /* The derivative of each field in cv. */
 void k25_ep_load_slope(int experts, int experts_per_token, double tokens, double cv, int ranks, int redundant,
                        struct k25_ep_load *slope);
+
+/* The derivative of each field in `tokens`. */
+void k25_ep_load_growth(int experts, int experts_per_token, double tokens, double cv, int ranks, int redundant,
+                        struct k25_ep_load *slope);
 
 #endif

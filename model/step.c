@@ -136,13 +136,18 @@ static void count_tokens(const struct k25_plan *plan, struct k25_step *step)
     step->rows = k25_graph_rows(&plan->graph, step->tokens);
 }
 
-/* Tokens among `rows` that route on their own: neighbours in a sequence share a part of their experts. */
-static double distinct_tokens(const struct k25_plan *plan, const struct k25_params *params, double rows)
+double k25_distinct_tokens(const struct k25_plan *plan, const struct k25_params *params, double rows)
 {
     if (plan->speculation.method == K25_SPEC_NONE)
         return rows;
     int k = plan->speculation.tokens;
     return rows * (1 + k * (1 - fmin(1, params->value[K25_ROUTING_OVERLAP]))) / (k + 1);
+}
+
+double k25_distinct_tokens_slope(const struct k25_plan *plan, const struct k25_params *params, double rows)
+{
+    double overlap = params->value[K25_ROUTING_OVERLAP], k = plan->speculation.tokens;
+    return plan->speculation.method == K25_SPEC_NONE || overlap > 1 ? 0 : -rows * k * overlap / (k + 1);
 }
 
 /* Between two stages: hidden states and the residual stream. */
@@ -174,7 +179,7 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
         k25_add_draft(&b);
 
     b.rows = step->rows;
-    b.distinct = distinct_tokens(plan, params, step->rows);
+    b.distinct = k25_distinct_tokens(plan, params, step->rows);
     b.logits = step->tokens - plan->prefill.tokens;
     b.prefill = plan->prefill.tokens > 0;
     b.pinned = plan->levers.l2_pinned_mib * 1048576;

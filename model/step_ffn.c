@@ -19,41 +19,66 @@ static void add_dense(struct k25_builder *b)
         k25_add_collective(b, "allreduce_ffn", K25_OP_ALLREDUCE, b->architecture->hidden * K25_ACTIVATION);
 }
 
-/* Where the tokens of a layer go: over the ep ranks whole experts, over the others the columns of one. */
-struct placement {
-    double local;    /* experts a rank holds */
-    double columns;  /* of one of them */
-    double rows;     /* tokens of all ranks that the layer routes */
-    double pairs, distinct; /* on the rank with the most */
-};
-
-static struct placement place_experts(struct k25_builder *b)
+static double routing_ranks(const struct k25_plan *plan)
 {
-    const struct k25_moe *moe = &b->architecture->moe;
-    const struct k25_plan *plan = b->plan;
-    double cv = b->params->value[K25_ROUTING_CV], ranks = plan->attention_dp ? plan->tp : 1;
-    double tokens = b->distinct * ranks;
-    struct placement p = {
-        .local = (moe->experts + plan->redundant_experts) / (double)plan->ep,
-        .columns = moe->intermediate / (double)(plan->tp / plan->ep),
-        .rows = b->rows * ranks,
-    };
-    p.pairs = p.rows * moe->experts_per_token;
-    p.distinct = k25_distinct_experts(moe->experts, moe->experts_per_token, tokens, cv);
-    if (b->part != K25_PART_DRAFT)
-        b->step->experts = p.distinct;
+    return plan->attention_dp ? plan->tp : 1;
+}
+
+void k25_place_experts(const struct k25_moe *moe, const struct k25_plan *plan, const struct k25_params *params,
+                       double rows, double distinct, struct k25_placement *p)
+{
+    double cv = params->value[K25_ROUTING_CV], ranks = routing_ranks(plan), tokens = distinct * ranks;
+    p->local = (moe->experts + plan->redundant_experts) / (double)plan->ep;
+    p->columns = moe->intermediate / (double)(plan->tp / plan->ep);
+    p->rows = rows * ranks;
+    p->pairs = p->rows * moe->experts_per_token;
+    p->distinct = p->touched = k25_distinct_experts(moe->experts, moe->experts_per_token, tokens, cv);
     if (plan->ep > 1) {
         struct k25_ep_load load;
         k25_ep_load(moe->experts, moe->experts_per_token, tokens, cv, plan->ep, plan->redundant_experts, &load);
-        p.pairs *= load.pairs_max / (tokens * moe->experts_per_token);
-        p.distinct = load.distinct_max;
+        p->pairs *= load.pairs_max / (tokens * moe->experts_per_token);
+        p->distinct = load.distinct_max;
     }
-    if (b->part != K25_PART_DRAFT)
+}
+
+void k25_placement_slopes(const struct k25_moe *moe, const struct k25_plan *plan, const struct k25_params *params,
+                          double rows, double distinct, bool growth, struct k25_placement_slopes *slopes)
+{
+    double cv = params->value[K25_ROUTING_CV], tokens = distinct * routing_ranks(plan), copies = rows / distinct;
+    int experts = moe->experts, top = moe->experts_per_token;
+    *slopes = (struct k25_placement_slopes){0};
+    if (plan->ep == 1) {
+        slopes->distinct_cv = cv * k25_distinct_experts_slope(experts, top, tokens, cv);
+        if (growth)
+            slopes->distinct_tokens = tokens * k25_distinct_experts_growth(experts, top, tokens, cv);
+        return;
+    }
+    struct k25_ep_load load;
+    k25_ep_load_slope(experts, top, tokens, cv, plan->ep, plan->redundant_experts, &load);
+    slopes->distinct_cv = cv * load.distinct_max;
+    slopes->pairs_cv = cv * copies * load.pairs_max;
+    if (!growth)
+        return;
+    k25_ep_load_growth(experts, top, tokens, cv, plan->ep, plan->redundant_experts, &load);
+    slopes->distinct_tokens = tokens * load.distinct_max;
+    slopes->pairs_tokens = tokens * copies * load.pairs_max;
+    /* pairs = rows x what one distinct token brings: its tokens also divide */
+    k25_ep_load(experts, top, tokens, cv, plan->ep, plan->redundant_experts, &load);
+    slopes->pairs_tokens -= copies * load.pairs_max;
+}
+
+static struct k25_placement place_experts(struct k25_builder *b)
+{
+    struct k25_placement p;
+    k25_place_experts(&b->architecture->moe, b->plan, b->params, b->rows, b->distinct, &p);
+    if (b->part != K25_PART_DRAFT) {
+        b->step->experts = p.touched;
         b->step->experts_rank = p.distinct;
+    }
     return p;
 }
 
-static void add_routed_experts(struct k25_builder *b, const struct placement *p)
+static void add_routed_experts(struct k25_builder *b, const struct k25_placement *p)
 {
     static const int class_of[K25_FORMAT_KINDS] = {
         [K25_BF16] = K25_KERNEL_MOE_BF16, [K25_FP32] = K25_KERNEL_MOE_BF16, [K25_FP8] = K25_KERNEL_MOE_FP8,
@@ -122,7 +147,7 @@ static void add_moe(struct k25_builder *b)
     k25_add_norm(b, "ffn_norm");
     k25_add_gemm(b, "router", K25_T_ROUTER, moe->experts, b->architecture->hidden);
     k25_add_elementwise(b, "top_k", 1, 2 * moe->experts);
-    struct placement p = place_experts(b);
+    struct k25_placement p = place_experts(b);
     add_dispatch(b, "dispatch", K25_OP_ALLGATHER);
     add_routed_experts(b, &p);
     add_dispatch(b, "combine", K25_OP_REDUCESCATTER);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "model/slopes.h"
 #include "scenarios/scenario.h"
 
 static double now(void)
@@ -49,6 +50,47 @@ static double time_command(char *const command[], int runs, long *peak_kib)
     return seconds[runs / 2];
 }
 
+/* Seconds of one prediction over batches of 1 to 128; with `slopes` also of its slopes. */
+static double time_predictions(struct k25_question *question, const struct k25_params *params,
+                               struct k25_slopes *slopes)
+{
+    static struct k25_prediction prediction;
+    double start = now();
+    long count = 0;
+    while (now() - start < 1) {
+        for (int batch = 1; batch <= 128; batch++, count++) {
+            question->plan.batch = batch;
+            k25_predict(question, params, &prediction);
+            if (slopes != NULL)
+                k25_slopes(question, params, &prediction, slopes);
+        }
+    }
+    return (now() - start) / (double)count;
+}
+
+/* All slopes of a step cost as much as so many predictions, one among them. */
+static int bench_slopes(struct k25_question *question, const struct k25_params *params)
+{
+    static const struct { const char *name; int ep, drafted; } plans[] = {
+        {"TP8", 1, 0}, {"TP8, 3 drafted", 1, 3}, {"EP8", 8, 0}, {"EP8, 3 drafted", 8, 3}};
+    struct k25_plan plan = question->plan;
+    struct k25_error error;
+    struct k25_slopes slopes;
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        plan.ep = plans[i].ep;
+        plan.speculation.method = plans[i].drafted > 0 ? K25_SPEC_NGRAM : K25_SPEC_NONE;
+        plan.speculation.tokens = plans[i].drafted;
+        if (!k25_question_replan(question, &plan, NULL, &error)) {
+            fprintf(stderr, "%s\n", error.message);
+            return 1;
+        }
+        double alone = time_predictions(question, params, NULL), both = time_predictions(question, params, &slopes);
+        printf("slopes         %s: prediction %.2f us, with all slopes %.2f us; ratio %.2f\n", plans[i].name,
+               alone * 1e6, both * 1e6, both / alone);
+    }
+    return 0;
+}
+
 static int bench_predictions(const char *root)
 {
     struct k25_library library;
@@ -74,8 +116,9 @@ static int bench_predictions(const char *root)
     double seconds = now() - start;
     printf("predictions    %.0f a second on one core (%.2f us each; checksum %.6g)\n", (double)count / seconds,
            seconds / (double)count * 1e6, sum / (double)count);
+    int status = bench_slopes(&question, &scenario.params);
     k25_scenario_free(&scenario);
-    return 0;
+    return status;
 }
 
 int main(int argc, char **argv)

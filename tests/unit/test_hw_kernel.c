@@ -155,7 +155,7 @@ static void every_class_has_its_parameters(void **state)
         int class = classes[i].class;
         assert_int_equal(class, i);
         assert_string_equal(k25_kernel_class_names[class], classes[i].name);
-        struct k25_kernel_call call = {class, 2, true, 3, 7e9, 5e9, 11e12, 13, {0}};
+        struct k25_kernel_call call = {class, 2, true, 3, 7e9, 5e9, 11e12, 13, {0}, {0}};
         struct k25_kernel_cost cost = k25_kernel_cost(&call, &gpu, &params);
         double step = classes[i].step < 0 ? 0 : v[classes[i].step];
         assert_close(cost.memory, scale * 12e9 / (rate * v[classes[i].memory]), 1e-12);

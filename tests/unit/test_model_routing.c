@@ -419,6 +419,31 @@ static void slopes_are_derivatives(void **state)
     assert_true(k25_distinct_experts_slope(384, 8, 64, 0) == 0);
 }
 
+/* As above, along the tokens. */
+static void growths_are_derivatives(void **state)
+{
+    (void)state;
+    static const double tokens[] = {1.7, 8, 32.5, 512}, spreads[] = {0, 0.3, 1, 2};
+    static const int experts[] = {64, 128, 384, 512}, groups[] = {1, 2, 8, 16};
+    for (int i = 0; i < 4 * 4 * 4 * 4 * 2; i++) {
+        int E = experts[i % 4], R = groups[i / 4 % 4], extra = i / 16 % 2 * 32;
+        double T = tokens[i / 32 % 4], cv = spreads[i / 128], step = T / 1000;
+        double distinct[4];
+        struct k25_ep_load at[4], slope;
+        for (int n = 0; n < 4; n++) {
+            double x = T + step * (n < 2 ? n - 2 : n - 1);
+            k25_ep_load(E, 8, x, cv, R, extra, &at[n]);
+            distinct[n] = k25_distinct_experts(E, 8, x, cv);
+        }
+        k25_ep_load_growth(E, 8, T, cv, R, extra, &slope);
+        SAME_SLOPE(slope.distinct_mean, at, .distinct_mean);
+        SAME_SLOPE(slope.distinct_max, at, .distinct_max);
+        SAME_SLOPE(slope.pairs_max, at, .pairs_max);
+        SAME_SLOPE(slope.pairs_mean, at, .pairs_mean);
+        SAME_SLOPE(k25_distinct_experts_growth(E, 8, T, cv), distinct, );
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +458,7 @@ int main(void)
         cmocka_unit_test(one_rank_and_every_expert),
         cmocka_unit_test(fullest_rank_is_bounded_and_grows),
         cmocka_unit_test(slopes_are_derivatives),
+        cmocka_unit_test(growths_are_derivatives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
