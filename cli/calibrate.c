@@ -107,26 +107,44 @@ static void take_parameters(const struct calibration *c, struct k25_calibration 
         double moved = fabs(log(fit->params.value[id] / c->priors.centre[id]));
         set->set[id] = set->set[id] || fit->log_sd[id] < KNOWN * spread || moved > MOVED * spread;
     }
-    set->noise = c->noise;
+    /* A few parameters fitted to other rows leave what is known of the noise of the first. */
+    set->noise = given.only != NULL && c->scenario->calibrated && start->noise > 0 ? start->noise : c->noise;
 }
 
+static struct k25_range joined(struct k25_range a, struct k25_range b)
+{
+    if (a.high <= 0 || b.high <= 0)
+        return a.high <= 0 ? b : a;
+    return (struct k25_range){fmin(a.low, b.low), fmax(a.high, b.high)};
+}
+
+/* Where the values come from: this evidence, and behind it that of the set the fit started from. */
 static void describe(const struct calibration *c, struct k25_calibration *set)
 {
     const struct cli_evidence *e = &c->evidence;
+    const struct k25_calibration *start = c->scenario->calibrated ? &c->scenario->calibration : NULL;
     if (e->pair != NULL)
         snprintf(set->source, sizeof set->source, "%zu rows of %.100s variant %.40s", e->pair->count, e->pair->group,
                  e->pair->variant);
     size_t used = strlen(set->source);
     size_t others = e->count - (e->pair != NULL ? e->pair->count : 0);
     if (others > 0)
-        snprintf(set->source + used, sizeof set->source - used, "%s%zu numbers of captures, tables and tests",
-                 used > 0 ? ", " : "", others);
+        used += (size_t)snprintf(set->source + used, sizeof set->source - used, "%s%zu numbers of captures, tables and "
+                                 "tests", used > 0 ? ", " : "", others);
     set->evidences = (size_t)(e->sources < K25_MAX_EVIDENCE ? e->sources : K25_MAX_EVIDENCE);
     memcpy(set->evidence, e->file, set->evidences * sizeof *e->file);
-    snprintf(set->program, sizeof set->program, "%s", K25_VERSION);
     set->batch = e->batch;
     set->context = e->context;
     set->tp = (struct k25_range){c->question.plan.tp, c->question.plan.tp};
+    if (start != NULL) {
+        snprintf(set->source + used, sizeof set->source - used, ", after %.300s", start->source);
+        for (size_t i = 0; i < start->evidences && set->evidences < K25_MAX_EVIDENCE; i++)
+            set->evidence[set->evidences++] = start->evidence[i];
+        set->batch = joined(set->batch, start->batch);
+        set->context = joined(set->context, start->context);
+        set->tp = joined(set->tp, start->tp);
+    }
+    snprintf(set->program, sizeof set->program, "%s", K25_VERSION);
     cli_stem(given.out, set->name, sizeof set->name);
     snprintf(set->model, sizeof set->model, "%s", c->scenario->architecture.name);
     snprintf(set->machine, sizeof set->machine, "%s", c->scenario->machine.name);

@@ -28,7 +28,7 @@ struct k25_kernel_split k25_kernel_split(const struct k25_kernel_call *call, boo
     struct k25_kernel_split split = {.floor = cost.floor, .tail = tail, .memory = tail};
     if (joined <= 0)
         return split;
-    double memory = weight_of(p, cost.memory - tail, joined), compute = weight_of(p, cost.compute, joined);
+    double memory = weight_of(p, fmax(0, cost.memory - tail), joined), compute = weight_of(p, cost.compute, joined);
     double latency = weight_of(p, cost.latency, joined);
     split.memory += memory * joined;
     split.compute = compute * joined;

@@ -134,6 +134,8 @@ static void slopes_of_kernel(struct pass *pass, size_t i, double segment)
     if (is_experts(op->call.class)) {
         double pairs, distinct;
         k25_moe_slopes(&op->call, &split, &distinct, &pairs);
+        if (k25_expert_fallback(&pass->question->plan, op->rows))
+            param[K25_MOE_FALLBACK] += weight * (split.memory - split.tail);
         slopes_of_shape(pass, op, time, shape);
         slopes_of_routing(pass, op, weight * pairs + shape[0], weight * distinct + shape[1]);
     } else if (op->call.class == K25_KERNEL_MLA && pass->question->plan.dcp > 1 &&

@@ -24,6 +24,11 @@ static double routing_ranks(const struct k25_plan *plan)
     return plan->attention_dp ? plan->tp : 1;
 }
 
+bool k25_expert_fallback(const struct k25_plan *plan, double rows)
+{
+    return plan->expert_rows > 0 && rows * routing_ranks(plan) > plan->expert_rows;
+}
+
 void k25_place_experts(const struct k25_moe *moe, const struct k25_plan *plan, const struct k25_params *params,
                        double rows, double distinct, struct k25_placement *p)
 {
@@ -103,8 +108,7 @@ static void add_routed_experts(struct k25_builder *b, const struct k25_placement
     op->k = b->architecture->hidden;
     op->resident = p->local * expert_bytes;
     op->read = work.distinct * expert_bytes;
-    bool small = b->plan->expert_rows == 0 || p->rows <= b->plan->expert_rows;
-    if (!small)
+    if (k25_expert_fallback(b->plan, b->rows))
         work.expert_bytes *= b->params->value[K25_MOE_FALLBACK];
     op->call = k25_moe_call(class_of[format->kind], &work, b->params);
     if (b->plan->levers.persistent_experts)

@@ -54,6 +54,9 @@ void k25_add_draft(struct k25_builder *b);
 double k25_distinct_tokens(const struct k25_plan *plan, const struct k25_params *params, double rows);
 double k25_distinct_tokens_slope(const struct k25_plan *plan, const struct k25_params *params, double rows);
 
+/* Whether a layer with `rows` tokens on a rank is too large for the small-batch expert kernel. */
+bool k25_expert_fallback(const struct k25_plan *plan, double rows);
+
 /* Where the tokens of a layer go: over the ep ranks whole experts, over the others the columns of one. */
 struct k25_placement {
     double local;           /* experts a rank holds */

@@ -68,6 +68,31 @@ static double time_predictions(struct k25_question *question, const struct k25_p
     return (now() - start) / (double)count;
 }
 
+/* Steps a second where only the context changes from one to the next, beside whole predictions of the same. */
+static void bench_next(struct k25_question *question, const struct k25_params *params)
+{
+    static struct k25_prediction prediction;
+    struct k25_question other = *question, *ask[2] = {question, &other};
+    double whole = 0, next = 0;
+    long count = 0;
+    for (double start = now(); now() - start < 1; count += 1000) {
+        double before = now();
+        for (int i = 0; i < 1000; i++) {
+            question->plan.context = 1024 + 8 * i;
+            k25_predict(question, params, &prediction);
+        }
+        double middle = now();
+        for (int i = 0; i < 1000; i++) {
+            ask[i % 2]->plan.context = 1024 + 8 * i;
+            k25_predict_next(ask[!(i % 2)], ask[i % 2], params, &prediction);
+        }
+        whole += middle - before;
+        next += now() - middle;
+    }
+    printf("next context   %.0f a second on one core, %.0f as whole predictions; ratio %.1f\n", (double)count / next,
+           (double)count / whole, whole / next);
+}
+
 /* All slopes of a step cost as much as so many predictions, one among them. */
 static int bench_slopes(struct k25_question *question, const struct k25_params *params)
 {
@@ -116,6 +141,8 @@ static int bench_predictions(const char *root)
     double seconds = now() - start;
     printf("predictions    %.0f a second on one core (%.2f us each; checksum %.6g)\n", (double)count / seconds,
            seconds / (double)count * 1e6, sum / (double)count);
+    question.plan.batch = 64;
+    bench_next(&question, &scenario.params);
     int status = bench_slopes(&question, &scenario.params);
     k25_scenario_free(&scenario);
     return status;
