@@ -16,7 +16,7 @@ static bool is_overridden(const struct k25_scenario *scenario, int id)
 }
 
 /* How far the parameters may be off. Who sets one asks what would be if it were so: it drops out of the matrix. */
-static void resolve_uncertainty(const struct k25_scenario *scenario, struct k25_uncertainty *u)
+void cli_uncertainty(const struct k25_scenario *scenario, struct k25_uncertainty *u)
 {
     k25_uncertainty_resolve(&scenario->priors, scenario->calibrated ? &scenario->calibration : NULL, u);
     size_t from[K25_PARAMS], kept = 0, all = u->count;
@@ -43,7 +43,7 @@ bool cli_answer_load(const struct cli *cli, const char *name, const char *const 
     k25_predict(&answer->question, &answer->scenario.params, &answer->prediction);
     if (!answer->prediction.memory.fits)
         return true;
-    resolve_uncertainty(&answer->scenario, &answer->uncertainty);
+    cli_uncertainty(&answer->scenario, &answer->uncertainty);
     return k25_predict_intervals(&answer->question, &answer->scenario.params, &answer->uncertainty,
                                  &answer->prediction, &answer->intervals, error);
 }

@@ -19,6 +19,9 @@ struct cli_answer {
     const char *const *set;             /* overrides of the command line, NULL-terminated; NULL: none */
 };
 
+/* How far the parameters of a scenario may be off; what an override gives is exact. */
+void cli_uncertainty(const struct k25_scenario *scenario, struct k25_uncertainty *u);
+
 /* Also after a failure the answer must be freed. */
 bool cli_answer_load(const struct cli *cli, const char *name, const char *const *set, struct cli_answer *answer,
                      struct k25_error *error);

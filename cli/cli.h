@@ -28,7 +28,7 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_predict, cli_list, cli_init, cli_check, cli_import, cli_validate,
-    cli_calibrate, cli_inspect, cli_simulate, cli_explain, cli_sweep, cli_serve;
+    cli_calibrate, cli_inspect, cli_simulate, cli_explain, cli_sweep, cli_serve, cli_recommend;
 
 /* The status of a filled error: `return cli_failed(error)`. */
 enum k25_status cli_failed(const struct k25_error *error);

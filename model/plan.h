@@ -135,8 +135,9 @@ extern const char *const k25_dcp_exchange_names[];
 extern const char *const k25_expert_exchange_names[];
 
 /* Checks a plan against the architecture and the machine it is for: sharding that does not divide, more GPUs than
- * there are, context beyond the model's. The error carries the position of the key. What the step has no physics
- * for yet is refused by name with status K25_BAD_INPUT and the words "not supported yet". */
+ * there are, context beyond the model's, experts or caches that do not divide, a chain of drafts without tokens. The
+ * error carries the position of the key. What an architecture says is unmodelled is refused with the words "not
+ * supported yet". */
 bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *architecture,
                     const struct k25_machine *machine, const struct k25_inputs *inputs, struct k25_error *error);
 

@@ -34,6 +34,26 @@ static void expect_error(const char *text, const char *message)
     k25_sweep_free(&sweep);
 }
 
+/* A key of the plan that is text: `set` takes it, every point has it. */
+static void a_text_of_the_plan_may_be_set(void **state)
+{
+    (void)state;
+    struct k25_sweep_cursor cursor;
+    load_well(HEAD "set: {plan.speculation.acceptance: 0.7/0.5}\naxes: [{key: plan.batch, values: [1, 2]}]\n");
+    for (uint64_t i = 0; i < 2; i++) {
+        k25_sweep_seek(&cursor, &sweep, i);
+        assert_string_equal(cursor.plan.speculation.acceptance, "0.7/0.5");
+    }
+    k25_sweep_free(&sweep);
+    char text[512];
+    snprintf(text, sizeof text,
+             HEAD "set: {plan.speculation.acceptance: \"%0100d\"}\naxes: [{key: plan.tp, values: [8]}]\n", 0);
+    struct k25_error error;
+    assert_false(load(text, &error));
+    assert_non_null(strstr(error.message, "./s.yaml:5:36: plan.speculation.acceptance: "));
+    k25_sweep_free(&sweep);
+}
+
 static void the_last_axis_is_fastest(void **state)
 {
     (void)state;
@@ -235,6 +255,8 @@ static void mistakes_have_a_place(void **state)
          "./s.yaml:6:20: columns: unknown name 'step_us', did you mean 'step_ms'?"},
         {"axes: [{key: plan.tp, values: [8]}]\nset: {plan.tpp: 1}\n",
          "./s.yaml:6:7: unknown key 'plan.tpp', did you mean 'plan.tp'?"},
+        {"axes: [{key: plan.tp, values: [8]}]\nset: {plan.speculation.acceptance: [0.6]}\n",
+         "./s.yaml:6:36: plan.speculation.acceptance: expected a value, found a list"},
         {"axes: [{key: plan.tp, values: [8]}]\nsets: {plan.tp: 1}\n",
          "./s.yaml:6:1: unknown key 'sets', did you mean 'set'?"},
     };
@@ -267,6 +289,7 @@ static void inputs_are_summed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_of_the_plan_may_be_set),
         cmocka_unit_test(the_last_axis_is_fastest),
         cmocka_unit_test(decimal_steps_are_exact),
         cmocka_unit_test(variants_load_a_scenario_each),
