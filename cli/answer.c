@@ -217,6 +217,7 @@ void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
         say_range("context", plan->context, set->context, 2, set->name, sentences);
         say_range("tp", plan->tp, set->tp, 1, set->name, sentences);
     }
+    cli_say_unmeasured(plan, sentences);
     say_blocks(scenario, sentences);
     say_weights(scenario, sentences);
     if (plan->graph.mode == K25_GRAPH_NONE && answer->prediction.step_work.tokens > 0 &&

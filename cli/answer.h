@@ -53,6 +53,8 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
 void cli_say_speculation(const struct cli_answer *answer, struct cli_sentences *sentences);
 /* A sentence for each lever that is pulled: which terms it changed. */
 void cli_say_levers(const struct cli_answer *answer, struct cli_sentences *sentences);
+/* What of a plan no served measurement has been held against (docs/accuracy.md). */
+void cli_say_unmeasured(const struct k25_plan *plan, struct cli_sentences *sentences);
 /* Where the answer should be trusted less. */
 void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences);
 

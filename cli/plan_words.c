@@ -116,3 +116,20 @@ void cli_say_levers(const struct cli_answer *answer, struct cli_sentences *sente
         cli_say(sentences, "lever power_limit_w: peaks and serial loops of kernels at the clock of %g W (power.exponent)",
                 l->power_limit_w);
 }
+
+void cli_say_unmeasured(const struct k25_plan *plan, struct cli_sentences *sentences)
+{
+    const struct { const char *what; bool used; } parts[] = {
+        {"expert parallelism", plan->ep > 1},
+        {"data-parallel attention", plan->attention_dp},
+        {"pipeline stages", plan->pp > 1},
+        {"DCP by all-to-all", plan->dcp > 1 && plan->dcp_exchange == K25_DCP_ALLTOALL},
+        {"a separate draft model", plan->speculation.method == K25_SPEC_DRAFT},
+        {"n-gram drafts", plan->speculation.method == K25_SPEC_NGRAM},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i].used)
+            cli_say(sentences, "%s: priced from kernels, links and bytes; no served step of that kind was measured",
+                    parts[i].what);
+    }
+}

@@ -213,8 +213,8 @@ static bool check_dcp(const struct k25_plan *plan, const struct k25_architecture
         gqa = gqa || architecture->layers[i].attention == K25_GQA;
     int copies = gqa && plan->tp > architecture->gqa.kv_heads ? plan->tp / architecture->gqa.kv_heads : 1;
     if (gqa && copies % plan->dcp != 0)
-        return k25_inputs_fail(inputs, "plan.dcp", error, "at plan.tp %d %d rank%s hold the same keys of %s, expected a "
-                               "divisor of that, found %d", plan->tp, copies, copies == 1 ? "" : "s",
+        return k25_inputs_fail(inputs, "plan.dcp", error, "at plan.tp %d %d %s the same keys of %s, expected a "
+                               "divisor of that, found %d", plan->tp, copies, copies == 1 ? "rank holds" : "ranks hold",
                                architecture->name, plan->dcp);
     return true;
 }

@@ -180,6 +180,7 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
 
     b.rows = step->rows;
     b.distinct = k25_distinct_tokens(plan, params, step->rows);
+    b.queries = (step->tokens - plan->prefill.tokens) / step->sequences;
     b.logits = step->tokens - plan->prefill.tokens;
     b.prefill = plan->prefill.tokens > 0;
     b.pinned = plan->levers.l2_pinned_mib * 1048576;

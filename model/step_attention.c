@@ -29,10 +29,9 @@ static double reach(const struct k25_builder *b, const struct k25_layers *layers
 /* But for context, heads and cache, which the callers know. */
 static struct k25_attention_work attention_work(const struct k25_builder *b)
 {
-    double rows = b->rows - (b->prefill ? b->plan->prefill.tokens : 0);
     return (struct k25_attention_work){
         .sequences = b->step->sequences,
-        .rows = rows / b->step->sequences,
+        .rows = b->queries,
         .apart = b->plan->speculation.verify == K25_VERIFY_ROWS,
         .sms = b->machine->gpu.sms,
     };
@@ -230,14 +229,13 @@ static void add_linear(struct k25_builder *b)
     double key = l->key_heads / (double)b->tp * l->key_dim;
     double heads = l->value_heads / (double)b->tp, value = heads * l->value_dim;
     double state_bytes = l->state_bits / 8.0;
-    double rows = b->rows - (b->prefill ? b->plan->prefill.tokens : 0);
 
     k25_add_norm(b, "attention_norm");
     k25_add_gemm(b, "linear_in", K25_T_LINEAR_ATTENTION, 2 * key + 2 * value + 2 * heads,
                  b->widen * b->architecture->hidden);
     k25_add_elementwise(b, "convolution", 1, (2 + l->conv_kernel) * (2 * key + value));
-    k25_add(b, "delta_rule")->call = k25_linear_call(b->step->sequences, rows / b->step->sequences, heads, l->key_dim,
-                                                     l->value_dim, state_bytes);
+    k25_add(b, "delta_rule")->call =
+        k25_linear_call(b->step->sequences, b->queries, heads, l->key_dim, l->value_dim, state_bytes);
     b->step->state_per_sequence += b->copies * (heads * l->key_dim * l->value_dim * state_bytes +
                                                 (l->conv_kernel - 1) * (2 * key + value) * K25_ACTIVATION);
     k25_add_elementwise(b, "gated_norm", 1, 3 * value);

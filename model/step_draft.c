@@ -30,6 +30,7 @@ static void add_pass(struct k25_builder *b, double calls, double rows, bool firs
     b->calls = calls;
     b->copies = 1;
     b->rows = b->distinct = rows;
+    b->queries = first ? b->plan->speculation.tokens + 1 : 1;
     b->logits = b->step->sequences;
     k25_add_embedding(b);
     if (mtp)

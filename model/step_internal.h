@@ -20,6 +20,7 @@ struct k25_builder {
     double copies;      /* layers in the group that hold weights of their own */
     double rows;        /* tokens through the operators being added, on one rank */
     double distinct;    /* independent tokens among them, for the routing */
+    double queries;     /* tokens of one sequence among them; rows that pad a graph attend to nothing */
     double logits;      /* rows that need logits */
     double widen;       /* the queries, keys and values are projected from this many times H: 2 in an EAGLE-3 draft */
     bool mtp;           /* a multi-token-prediction layer: weights of class K25_T_MTP */

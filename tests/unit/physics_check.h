@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/yaml.h"
 #include "model/predict.h"
 
 /* In the units of the files. Near the measured ones, so that no term drowns the others. */
@@ -49,6 +50,7 @@ static const double fixed_values[K25_PARAMS] = {
     [K25_MOE_REREAD] = 0.3,
     [K25_MOE_ACTIVATION] = 5,
     [K25_MOE_EXPERT] = 60,
+    [K25_MOE_FALLBACK] = 3,
     [K25_MLA_T0] = 14,
     [K25_MLA_BATCHED] = 10,
     [K25_MLA_SEQUENCE] = 80,
@@ -56,6 +58,11 @@ static const double fixed_values[K25_PARAMS] = {
     [K25_MLA_MEM] = 0.8,
     [K25_MLA_SPLITS] = 64,
     [K25_MLA_SPLIT_TOKENS] = 512,
+    [K25_MLA_GATHERED] = 64,
+    [K25_INDEXER_T0] = 10,
+    [K25_INDEXER_MEM] = 0.6,
+    [K25_LINEAR_T0] = 7,
+    [K25_LINEAR_MEM] = 0.75,
     [K25_GQA_T0] = 9,
     [K25_GQA_TILE] = 12,
     [K25_GQA_TOKEN] = 20,
@@ -80,6 +87,10 @@ static const double fixed_values[K25_PARAMS] = {
     [K25_SKEW_RHO] = 0.01,
     [K25_SKEW_LAG] = 0.4,
     [K25_ROUTING_CV] = 1,
+    [K25_ROUTING_OVERLAP] = 0.4,
+    [K25_DRAFT_PASS] = 150,
+    [K25_DRAFT_SEQUENCE] = 10,
+    [K25_POWER_EXPONENT] = 0.8,
     [K25_GRAPH_GAP] = 0.3,
     [K25_EAGER_LAUNCH] = 4,
     [K25_HOST_STEP] = 300,
@@ -110,6 +121,19 @@ struct box {
     struct k25_plan plan;
 };
 
+/* A plan as its file gives it, with the defaults of the schema. */
+static inline struct k25_plan plan_of(const char *text)
+{
+    struct k25_error error = {0};
+    struct k25_plan plan;
+    struct k25_yaml *yaml = k25_yaml_parse(text, strlen(text), "plan.yaml", &error);
+    if (yaml == NULL ||
+        !k25_schema_load(k25_plan_fields, "plan", k25_yaml_root(yaml), "plan.yaml", &plan, NULL, &error))
+        fail_msg("%s", error.message);
+    k25_yaml_free(yaml);
+    return plan;
+}
+
 /* An architecture of the zoo with a scheme, on a machine of hw/machines; a plan of the formats' defaults. */
 static inline void make_box(struct box *box, const char *name, const char *scheme, const char *machine)
 {
@@ -126,10 +150,7 @@ static inline void make_box(struct box *box, const char *name, const char *schem
     if (!k25_link_defaults_load(K25_SOURCE_DIR "/hw/links.yaml", &links, NULL, &error) ||
         !k25_machine_load(path, &links, &box->machine, NULL, &error))
         fail_msg("%s", error.message);
-    box->plan = (struct k25_plan){
-        .tp = 8, .ep = 1, .dp = 1, .dcp = 1, .pp = 1, .batch = 1, .context = 1024, .kv_dtype = K25_KV_BF16,
-        .memory_utilisation = 0.92, .allreduce = {K25_AR_NCCL, 57344, 0, K25_PROTO_AUTO},
-        .graph = {K25_GRAPH_FULL, 512}, .speculation = {K25_SPEC_NONE, 0}};
+    box->plan = plan_of("{tp: 8, batch: 1, context: 1024}");
 }
 
 static inline void kimi_box(struct box *box)

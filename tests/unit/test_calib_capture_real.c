@@ -17,7 +17,7 @@ static bool read_shared(const char *name, struct k25_capture *capture, struct k2
 
 static json_t *load(const char *name)
 {
-    char path[800];
+    char path[1024];
     return shared_file(name, path, sizeof path) ? json_load_file(path, 0, NULL) : NULL;
 }
 

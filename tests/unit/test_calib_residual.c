@@ -294,7 +294,7 @@ static void mistakes_have_a_position(void **state)
         {"residuals:\n  - {class: gemm_bf61, sites: [[1, 2, 3, 0]]}\n",
          "set.yaml:7:13: residuals.class: unknown value 'gemm_bf61', expected one of gemm_bf16, gemm_fp8, "
          "gemm_fp4, gemm_int4, bmm, elementwise, moe_bf16, moe_fp8, moe_int4, moe_fp4, mla, gqa, "
-         "did you mean 'gemm_bf16'?"},
+         "indexer, linear, did you mean 'gemm_bf16'?"},
         {"residuals:\n  - {class: bmm, sites: [[1, 2, 3, 0]]}\n",
          "set.yaml:7:5: residuals: kernels of class bmm have no table"},
         {"residuals:\n  - {class: mla, sites: [[1, 2, 3, 0]]}\n  - {class: mla, sites: [[1, 2, 3, 0]]}\n",

@@ -42,15 +42,15 @@ static void ring_ll_by_hand(void **state)
 static void ring_ll128_and_simple_by_hand(void **state)
 {
     (void)state;
-    /* 4 GPUs, 1 MB: 1.5 MB at 0.8 x 0.9 x 50 = 36 GB/s is 41.6667 us. LL128: 4 + 6 x 1.2 = 11.2; Simple: 8 + 6
-     * x 4. */
-    assert_close(us(K25_BACKEND_NCCL_LL128, 1e6, 4, 1.2), 11.2 + 125.0 / 3, 1e-12);
+    /* 4 GPUs, 1 MB: 1.5 MB at 0.8 x 0.9 x 50 = 36 GB/s is 41.6667 us. LL128 moves lines of 128 bytes for 120 of data,
+     * 1.6 MB: 44.4444. LL128: 4 + 6 x 1.2 = 11.2; Simple: 8 + 6 x 4. */
+    assert_close(us(K25_BACKEND_NCCL_LL128, 1e6, 4, 1.2), 11.2 + 400.0 / 9, 1e-12);
     assert_close(us(K25_BACKEND_NCCL_SIMPLE, 1e6, 4, 1.2), 32 + 125.0 / 3, 1e-12);
-    /* 2 GPUs: the whole 0.8 x 50 = 40 GB/s: 25 us. 4 + 2 x 1.2 = 6.4; 8 + 2 x 4 = 16. */
-    assert_close(us(K25_BACKEND_NCCL_LL128, 1e6, 2, 1.2), 31.4, 1e-12);
+    /* 2 GPUs: the whole 0.8 x 50 = 40 GB/s: 25 us, with LL128 80/3. 4 + 2 x 1.2 = 6.4; 8 + 2 x 4 = 16. */
+    assert_close(us(K25_BACKEND_NCCL_LL128, 1e6, 2, 1.2), 6.4 + 80.0 / 3, 1e-12);
     assert_close(us(K25_BACKEND_NCCL_SIMPLE, 1e6, 2, 1.2), 41, 1e-12);
-    /* 8 GPUs, 14 hops, 1.75 MB: 48.6111 us. 4 + 14 x 1.2 = 20.8; 8 + 14 x 4 = 64. */
-    assert_close(us(K25_BACKEND_NCCL_LL128, 1e6, 8, 1.2), 20.8 + 1750 / 36.0, 1e-12);
+    /* 8 GPUs, 14 hops, 1.75 MB: 48.6111 us, with LL128 1.8667 MB: 51.8519. 4 + 14 x 1.2 = 20.8; 8 + 14 x 4 = 64. */
+    assert_close(us(K25_BACKEND_NCCL_LL128, 1e6, 8, 1.2), 20.8 + 1400 / 27.0, 1e-12);
     assert_close(us(K25_BACKEND_NCCL_SIMPLE, 1e6, 8, 1.2), 64 + 1750 / 36.0, 1e-12);
 }
 
@@ -106,6 +106,20 @@ static void gather_by_hand(void **state)
     assert_close(k25_allgather_time(K25_BACKEND_NCCL_LL, 125000, &group, &params) * 1e6, 8.5 + 26.516504294495533,
                  1e-12);
     assert_close(k25_allgather_time(K25_BACKEND_NCCL_SIMPLE, 125001, &group, &params) * 1e6, 20 + 375.003 / 36, 1e-12);
+}
+
+static void exchanges_and_sends_by_hand(void **state)
+{
+    (void)state;
+    struct k25_params params = hand_params(1.2);
+    struct k25_group group = group_of(4), pair = group_of(2);
+    /* 800 KB to all peers together: 8 + 3, the 2 us of a path, and 800 KB at 0.8 x 40 = 32 GB/s: 25 us. */
+    assert_close(k25_alltoall_time(8e5, &group, &params) * 1e6, 13 + 25, 1e-12);
+    assert_close(k25_alltoall_time(0, &group, &params) * 1e6, 13, 1e-12);
+    /* To one other rank along the ring: 8 + 3 + 1, and 800 KB at 0.8 x 50 = 40 GB/s: 20 us. */
+    assert_close(k25_send_time(8e5, &pair, &params) * 1e6, 12 + 20, 1e-12);
+    group.n = 1;
+    assert_true(k25_alltoall_time(8e5, &group, &params) == 0);
 }
 
 /* An independent form of the same number: E[max] = int_0^inf (1 - Phi^n) - int_-inf^0 Phi^n. */
@@ -244,6 +258,7 @@ int main(void)
         cmocka_unit_test(one_gpu_moves_nothing),
         cmocka_unit_test(an_empty_message_costs_its_latency),
         cmocka_unit_test(gather_by_hand),
+        cmocka_unit_test(exchanges_and_sends_by_hand),
         cmocka_unit_test(order_statistics_of_the_normal),
         cmocka_unit_test(wait_by_hand),
         cmocka_unit_test(wait_agrees_with_drawn_arrivals),

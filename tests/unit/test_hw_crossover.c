@@ -14,8 +14,9 @@ static struct k25_group group_of(int n)
                               .lone_bandwidth = 40e9};
 }
 
-/* Norm 1, so that every price is a straight line. 4 GPUs, us and KB: LL 13 + 1.5/14.1421 m, LL128 11.2 + m/24,
- * Simple 32 + m/24, one-shot 7.5 + m/10; LL128 hops of 3 us make it 28 + m/24. */
+/* Norm 1, so that every price is a straight line. 4 GPUs, us and KB: LL 13 + 1.5/14.1421 m, LL128 11.2 + 2m/45
+ * (m/24 in lines of 128 bytes for 120), Simple 32 + m/24, one-shot 7.5 + m/10; LL128 hops of 3 us make it
+ * 28 + 2m/45. */
 struct contest {
     struct k25_group group;
     struct k25_params params;
@@ -38,11 +39,14 @@ static void one_shot_against_the_cheapest_protocol(void **state)
     struct contest c;
     struct k25_crossover out[K25_MAX_CROSSOVERS];
     make_contest(&c, true);
-    /* 7.5 + m/10 = 11.2 + m/24 at m = 3.7 / (7/120) = 63.43 KB. */
-    assert_int_equal(k25_crossovers(K25_CONTEST_ALL, &c.contestants, 1, 1e9, out), 1);
-    assert_close(out[0].bytes, 3.7 * 120 / 7 * 1e3, 1e-8);
+    /* 7.5 + m/10 = 11.2 + 2m/45 at m = 3.7 x 18 = 66.6 KB; 11.2 + 2m/45 = 32 + m/24 at m = 20.8 x 360 = 7488 KB. */
+    assert_int_equal(k25_crossovers(K25_CONTEST_ALL, &c.contestants, 1, 1e9, out), 2);
+    assert_close(out[0].bytes, 66.6e3, 1e-8);
     assert_int_equal(out[0].below, K25_BACKEND_ONESHOT);
     assert_int_equal(out[0].above, K25_BACKEND_NCCL_LL128);
+    assert_close(out[1].bytes, 7488e3, 1e-8);
+    assert_int_equal(out[1].below, K25_BACKEND_NCCL_LL128);
+    assert_int_equal(out[1].above, K25_BACKEND_NCCL_SIMPLE);
     assert_close(k25_wins_up_to(K25_BACKEND_ONESHOT, K25_CONTEST_ALL, &c.contestants, 1, 1e9), out[0].bytes,
                  1e-12);
     assert_true(k25_wins_up_to(K25_BACKEND_NCCL_LL128, K25_CONTEST_ALL, &c.contestants, 1, 1e9) == 0);
@@ -79,15 +83,18 @@ static void protocols_among_themselves(void **state)
     struct k25_crossover out[K25_MAX_CROSSOVERS];
     make_contest(&c, false);
     c.params.value[K25_NCCL_LL128_HOP] = 3e-6;
-    /* 13 + 0.10607 m = 28 + m/24 at 232.9 KB; Simple, 4 us dearer at any size, never wins. */
-    assert_int_equal(k25_crossovers(K25_CONTEST_PROTOCOLS, &c.contestants, 1, 1e9, out), 1);
-    assert_close(out[0].bytes, 15 / (ll_slope - 1 / 24.0) * 1e3, 1e-8);
+    /* 13 + 0.10607 m = 28 + 2m/45 at 243.4 KB; Simple, dearer by 4 us less m/360, wins from 1440 KB on. */
+    assert_int_equal(k25_crossovers(K25_CONTEST_PROTOCOLS, &c.contestants, 1, 1e9, out), 2);
+    assert_close(out[0].bytes, 15 / (ll_slope - 2 / 45.0) * 1e3, 1e-8);
     assert_int_equal(out[0].below, K25_BACKEND_NCCL_LL);
     assert_int_equal(out[0].above, K25_BACKEND_NCCL_LL128);
+    assert_close(out[1].bytes, 1440e3, 1e-8);
+    assert_int_equal(out[1].below, K25_BACKEND_NCCL_LL128);
+    assert_int_equal(out[1].above, K25_BACKEND_NCCL_SIMPLE);
     /* Without peer access the contest of all is the same. */
     struct k25_crossover all[K25_MAX_CROSSOVERS];
-    assert_int_equal(k25_crossovers(K25_CONTEST_ALL, &c.contestants, 1, 1e9, all), 1);
-    assert_true(all[0].bytes == out[0].bytes);
+    assert_int_equal(k25_crossovers(K25_CONTEST_ALL, &c.contestants, 1, 1e9, all), 2);
+    assert_true(all[0].bytes == out[0].bytes && all[1].bytes == out[1].bytes);
 }
 
 /* A win over less than a step of the walk, up to the jump of NCCL's protocol, is found. */
@@ -119,7 +126,7 @@ static void prices_of_one_size(void **state)
     make_contest(&c, true);
     k25_contest_prices(&c.contestants, 100e3, &prices);
     assert_close(prices.time[K25_BACKEND_NCCL_LL] * 1e6, 13 + 100 * ll_slope, 1e-12);
-    assert_close(prices.time[K25_BACKEND_NCCL_LL128] * 1e6, 11.2 + 100 / 24.0, 1e-12);
+    assert_close(prices.time[K25_BACKEND_NCCL_LL128] * 1e6, 11.2 + 200 / 45.0, 1e-12);
     assert_close(prices.time[K25_BACKEND_NCCL_SIMPLE] * 1e6, 32 + 100 / 24.0, 1e-12);
     assert_close(prices.time[K25_BACKEND_ONESHOT] * 1e6, 17.5, 1e-12);
     assert_int_equal(prices.left, K25_BACKEND_NCCL_LL);

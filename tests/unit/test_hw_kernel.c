@@ -138,6 +138,8 @@ static const struct {
     {K25_KERNEL_MLA, "mla", K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC,
      K25_MLA_TOKEN, 500},
     {K25_KERNEL_GQA, "gqa", K25_GQA_T0, -1, K25_GQA_TILE, K25_GQA_MEM, K25_GEMM_MAC, K25_GQA_TOKEN, 500},
+    {K25_KERNEL_INDEXER, "indexer", K25_INDEXER_T0, -1, -1, K25_INDEXER_MEM, K25_FP8_MAC, -1, 1000},
+    {K25_KERNEL_LINEAR, "linear", K25_LINEAR_T0, -1, -1, K25_LINEAR_MEM, K25_GEMM_MAC, -1, 500},
 };
 
 static void every_class_has_its_parameters(void **state)
@@ -339,11 +341,87 @@ static void mla_reads_the_cache_once_a_head_block(void **state)
         assert_close(call.items, 2 * blocks, 1e-15);
         assert_close(call.serial, 100 * ceil(2 * blocks * 64 / 188), 1e-15); /* 1, 1, 2, 3, 6 waves */
     }
-    /* Verified tokens of one sequence share a pass over its cache: flops grow, bytes and walk do not. */
-    struct k25_attention_work one = mla_work(1, 8, 6400), four = one;
-    four.rows = 4;
-    struct k25_kernel_call a = k25_mla_call(&one, &params), b = k25_mla_call(&four, &params);
-    assert_true(b.flops == 4 * a.flops && b.bytes == a.bytes && b.serial == a.serial);
+}
+
+/* Tokens of one sequence that are verified together, 8 heads each, on 64 splits of 100 tokens and 188 SMs. */
+static void mla_verifies_in_blocks_or_apart(void **state)
+{
+    (void)state;
+    struct k25_params params = fixed_params();
+    /* Together they fill blocks of 16 query rows: 1 and 2 tokens one block, 3 and 4 two, 5 three (192 thread blocks,
+     * two waves). Apart each token is a walk of its own. */
+    static const struct { double rows; bool apart; double blocks, waves; } cases[] = {
+        {1, false, 1, 1}, {2, false, 1, 1}, {3, false, 2, 1}, {4, false, 2, 1}, {5, false, 3, 2},
+        {1, true, 1, 1},  {2, true, 2, 1},  {3, true, 3, 2},  {4, true, 4, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct k25_attention_work work = mla_work(1, 8, 6400);
+        work.rows = cases[i].rows;
+        work.apart = cases[i].apart;
+        struct k25_kernel_call call = k25_mla_call(&work, &params);
+        /* a block reads 6400 x 576 B and multiplies 2 x 16 x 6400 x 1088 */
+        assert_close(call.bytes, cases[i].blocks * 3686400, 1e-15);
+        assert_close(call.flops, cases[i].blocks * 222822400, 1e-15);
+        assert_close(call.items, cases[i].blocks, 1e-15);
+        assert_close(call.serial, 100 * cases[i].waves, 1e-15);
+        assert_true(call.batched == (cases[i].apart && cases[i].rows > 1));
+    }
+}
+
+/* 2 sequences of 1000 tokens, 8 heads on one key-value head, 512 B a token: 4 tokens together are 32 query rows, two
+ * blocks that share a read; apart they are four walks. */
+static void gqa_verifies_in_blocks_or_apart(void **state)
+{
+    (void)state;
+    struct k25_params params = fixed_params();
+    struct k25_attention_work work = {.sequences = 2, .rows = 4, .context = 1000, .heads = 8, .kv_heads = 1,
+                                      .key_dim = 128, .value_dim = 128, .cache_bytes = 512, .splits = 1, .sms = 100};
+    struct k25_kernel_call call = k25_gqa_call(&work, &params);
+    assert_close(call.items, 4, 1e-15);
+    assert_close(call.bytes, 1024000, 1e-15);
+    assert_close(call.flops, 4 * 8192000.0, 1e-15); /* a block: 2 x 16 x 1000 x 256 */
+    work.apart = true;
+    call = k25_gqa_call(&work, &params);
+    assert_close(call.items, 8, 1e-15);
+    assert_close(call.bytes, 4096000, 1e-15);
+    assert_close(call.flops, 8 * 8192000.0, 1e-15);
+}
+
+static void indexer_by_hand(void **state)
+{
+    (void)state;
+    /* 3 sequences of 2 rows, 1000 keys of 132 B read once a sequence, 6 x 1000 scores of 4 B written; 2 x 6 x 1000 x
+     * 32 heads x 128. */
+    struct k25_attention_work work = {.sequences = 3, .rows = 2, .context = 1000, .heads = 32, .key_dim = 128,
+                                      .cache_bytes = 132};
+    struct k25_kernel_call call = k25_indexer_call(&work);
+    assert_int_equal(call.class, K25_KERNEL_INDEXER);
+    assert_close(call.bytes, 396000 + 24000, 1e-15);
+    assert_close(call.flops, 49152000, 1e-15);
+    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && !call.batched);
+}
+
+static void linear_by_hand(void **state)
+{
+    (void)state;
+    /* 8 heads x 128 x 128 x 4 B = 524,288 B of state a sequence, read once and written after each of 3 rows; 3
+     * products of 131,072 a row. */
+    struct k25_kernel_call call = k25_linear_call(5, 3, 8, 128, 128, 4);
+    assert_int_equal(call.class, K25_KERNEL_LINEAR);
+    assert_close(call.bytes, 5 * 4 * 524288.0, 1e-15);
+    assert_close(call.flops, 2 * 3 * 15 * 131072.0, 1e-15);
+    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && !call.batched);
+}
+
+static void prefill_by_hand(void **state)
+{
+    (void)state;
+    /* 100 tokens behind 1000: the mean token sees 1050; keys of 192 and values of 128 for 8 heads; 1100 x 576 B. */
+    struct k25_kernel_call call = k25_prefill_call(K25_KERNEL_MLA, 100, 1000, 8, 192, 128, 576);
+    assert_int_equal(call.class, K25_KERNEL_MLA);
+    assert_close(call.bytes, 633600, 1e-15);
+    assert_close(call.flops, 2.0 * 100 * 1050 * 8 * 320, 1e-15);
+    assert_true(call.launches == 1 && call.serial == 0);
+    assert_int_equal(k25_prefill_call(K25_KERNEL_GQA, 1, 0, 1, 1, 1, 1).class, K25_KERNEL_GQA);
 }
 
 static void mla_splits_follow_the_context_without_a_graph(void **state)
@@ -434,6 +512,11 @@ int main(void)
         cmocka_unit_test(experts_at_the_edges),
         cmocka_unit_test(mla_runs_in_waves),
         cmocka_unit_test(mla_reads_the_cache_once_a_head_block),
+        cmocka_unit_test(mla_verifies_in_blocks_or_apart),
+        cmocka_unit_test(gqa_verifies_in_blocks_or_apart),
+        cmocka_unit_test(indexer_by_hand),
+        cmocka_unit_test(linear_by_hand),
+        cmocka_unit_test(prefill_by_hand),
         cmocka_unit_test(mla_splits_follow_the_context_without_a_graph),
         cmocka_unit_test(gqa_splits_fill_the_sms),
         cmocka_unit_test(gqa_grows_with_the_context),

@@ -50,7 +50,8 @@ static void names_and_units(void **state)
     (void)state;
     static const struct { const char *unit; double scale; } units[] = {
         {"", 1},         {"us", 1e-6},  {"ns", 1e-9},  {"share", 1}, {"bytes", 1},    {"KB", 1e3},
-        {"tokens", 1}, {"splits", 1}, {"GB", 1e9}, {"elements", 1}, {"exponent", 1}};
+        {"tokens", 1},   {"splits", 1}, {"GB", 1e9},   {"elements", 1}, {"exponent", 1}, {"times", 1},
+        {"heads", 1}};
     for (int id = 0; id < K25_PARAMS; id++) {
         const struct k25_param_info *info = &k25_param_info[id];
         assert_string_equal(k25_param_names[id], info->name);

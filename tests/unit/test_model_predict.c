@@ -13,19 +13,20 @@ static const struct k25_priced *priced(const struct k25_prediction *prediction, 
 /* Every total is the sum of its operators. */
 static void check_sums(const struct k25_prediction *x, const struct k25_plan *plan)
 {
-    double kernels = 0, transfer = 0, wait = 0, other = 0, launches = 0, calls = 0;
+    double kernels = 0, transfer = 0, wait = 0, other = 0, launches = 0, calls = 0, draft = 0;
     for (size_t i = 0; i < x->step_work.count; i++) {
         const struct k25_operator *op = &x->step_work.op[i];
         const struct k25_priced *one = &x->op[i];
         assert_true(isfinite(one->time) && one->time > 0);
         launches += op->calls * (op->kind == K25_OP_KERNEL ? op->call.launches : 1);
+        draft += op->part == K25_PART_DRAFT ? one->time : 0;
         if (op->kind == K25_OP_KERNEL) {
             kernels += one->time;
             assert_true(one->floor > 0 && one->floor <= one->time && one->transfer == 0 && one->wait == 0);
             continue;
         }
         assert_close(one->time, one->transfer + one->wait, 1e-12);
-        if (op->kind == K25_OP_ALLGATHER) {
+        if (op->kind != K25_OP_ALLREDUCE) {
             other += one->time;
             continue;
         }
@@ -39,11 +40,18 @@ static void check_sums(const struct k25_prediction *x, const struct k25_plan *pl
     assert_float_equal(x->other_collectives, other, 1e-15);
     assert_float_equal(x->allreduce, transfer + wait, 1e-15);
     assert_close(x->gpu_busy, kernels + transfer + wait + other, 1e-12);
-    assert_close(x->step, x->gpu_busy + x->gaps + x->host, 1e-12);
+    assert_float_equal(x->draft, draft, 1e-15);
+    assert_true((draft > 0) == (plan->speculation.method == K25_SPEC_MTP));
+    assert_true(plan->pp > 1 ? x->bubble >= -1e-15 : x->bubble == 0);
+    assert_close(x->step, x->gpu_busy + x->gaps + x->host + x->bubble, 1e-12);
     assert_float_equal(x->allreduce_share, x->allreduce / x->gpu_busy, 1e-12);
-    assert_true(x->launches == launches && x->allreduces == calls && x->tokens_per_step == 1);
-    assert_close(x->tpot, x->step, 1e-15);
-    assert_close(x->tok_s, plan->batch / x->step, 1e-12);
+    assert_close(x->launches, launches, 1e-12);
+    assert_float_equal(x->allreduces, calls, 1e-9);
+    /* half of the drafts are accepted wherever this file drafts */
+    double tokens = 1 + (plan->speculation.method == K25_SPEC_NONE ? 0 : plan->speculation.tokens / 2.0);
+    assert_close(x->tokens_per_step, tokens, 1e-12);
+    assert_close(x->tpot, x->step / tokens, 1e-12);
+    assert_close(x->tok_s, plan->batch * tokens / x->step, 1e-12);
 }
 
 /* Any plan that physics covers; the AllReduce is one whose price has no threshold, so that more work is dearer. */
@@ -64,6 +72,36 @@ static void random_box(struct box *box, uint64_t *seed)
     box->plan.kv_dtype = uniform(seed) < 0.5;
     box->plan.allreduce.backend = backends[(int)(3 * uniform(seed))];
     box->plan.allreduce.protocol = protocols[(int)(4 * uniform(seed))];
+}
+
+/* The same with everything else that spreads a step or lengthens it. */
+static void random_spread_box(struct box *box, uint64_t *seed)
+{
+    static const struct { const char *name, *scheme; } models[] = {
+        {"kimi-k2.5", "int4_g32"}, {"deepseek-v3", "fp8"}, {"glm-5", "fp8"}, {"qwen3.5-397b-a17b", "bf16"}};
+    int model = (int)(4 * uniform(seed));
+    random_box(box, seed);
+    struct k25_plan plan = box->plan;
+    make_box(box, models[model].name, models[model].scheme, "rtx-pro-6000-8x-two-socket");
+    plan.pp = uniform(seed) < 0.3 ? 2 : 1;
+    plan.dp = uniform(seed) < 0.3 ? 2 : 1;
+    plan.tp = plan.tp * plan.pp * plan.dp > 8 ? 2 : plan.tp;
+    plan.batch += 1;
+    plan.microbatches = (int)(4 * uniform(seed));
+    plan.ep = uniform(seed) < 0.5 ? plan.tp : 1;
+    plan.redundant_experts = plan.ep > 1 && uniform(seed) < 0.5 ? 16 : 0;
+    plan.attention_dp = uniform(seed) < 0.3;
+    plan.expert_exchange = uniform(seed) < 0.5;
+    plan.dcp = !plan.attention_dp && model != 3 && uniform(seed) < 0.5 ? plan.tp : 1;
+    plan.dcp_exchange = uniform(seed) < 0.5;
+    plan.prefill.tokens = uniform(seed) < 0.3 ? 100 : 0;
+    if (uniform(seed) < 0.5) {
+        plan.speculation.method = model > 0 && uniform(seed) < 0.7 ? K25_SPEC_MTP : K25_SPEC_NGRAM;
+        plan.speculation.tokens = 1 + (int)(4 * uniform(seed));
+        plan.speculation.drafting = (int)(3 * uniform(seed));
+        strcpy(plan.speculation.acceptance, "0.5");
+    }
+    box->plan = plan;
 }
 
 static struct k25_params random_params(uint64_t *seed)
@@ -89,6 +127,21 @@ static void totals_add_up(void **state)
         predict_box(&box, &params, &p);
         check_sums(&p, &box.plan);
         assert_true((p.allreduces == 0) == (box.plan.tp == 1));
+    }
+}
+
+static void totals_of_spread_steps_add_up(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    for (int i = 0; i < 300; i++) {
+        struct box box;
+        random_spread_box(&box, &seed);
+        struct k25_params params = random_params(&seed);
+        predict_box(&box, &params, &p);
+        check_sums(&p, &box.plan);
+        /* ranks with sequences of their own reduce nothing */
+        assert_true((p.allreduces == 0) == (box.plan.tp == 1 || box.plan.attention_dp));
     }
 }
 
@@ -481,9 +534,12 @@ static const struct { int id, direction; double factor; } directions[] = {
     {K25_MOE_FP4_MAC, -1, 1.1},    {K25_MOE_FP8_T0, 1, 1.1},       {K25_MOE_FP8_MEM, -1, 1.1},
     {K25_MOE_FP8_MAC, -1, 1.1},    {K25_MOE_BF16_T0, 1, 1.1},      {K25_MOE_BF16_MEM, -1, 1.1},
     {K25_MOE_BF16_MAC, -1, 1.1},   {K25_MOE_K, 1, 1.1},            {K25_MOE_REREAD, 1, 1.1},
-    {K25_MOE_ACTIVATION, 1, 1.1},  {K25_MOE_EXPERT, 1, 1.1},       {K25_MLA_T0, 1, 1.1},
+    {K25_MOE_ACTIVATION, 1, 1.1},  {K25_MOE_EXPERT, 1, 1.1},       {K25_MOE_FALLBACK, 1, 1.1},
+    {K25_MLA_T0, 1, 1.1},
     {K25_MLA_BATCHED, 1, 1.1},     {K25_MLA_SEQUENCE, 1, 1.1},     {K25_MLA_TOKEN, 1, 1.1},
     {K25_MLA_MEM, -1, 1.1},        {K25_MLA_SPLITS, 0, 2},         {K25_MLA_SPLIT_TOKENS, 1, 2},
+    {K25_MLA_GATHERED, 1, 1.1},    {K25_INDEXER_T0, 1, 1.1},       {K25_INDEXER_MEM, -1, 1.1},
+    {K25_LINEAR_T0, 1, 1.1},       {K25_LINEAR_MEM, -1, 1.1},
     {K25_GQA_T0, 1, 1.1},          {K25_GQA_TILE, 1, 1.1},         {K25_GQA_TOKEN, 1, 1.1},
     {K25_GQA_MEM, -1, 1.1},        {K25_GQA_SPLIT_TOKENS, 1, 2},   {K25_NCCL_BASE, 1, 1.1},
     {K25_NCCL_HOP, 1, 1.1},        {K25_NCCL_LL, -1, 1.1},         {K25_NCCL_LL_SCALING, 1, 1.1},
@@ -492,13 +548,14 @@ static const struct { int id, direction; double factor; } directions[] = {
     {K25_NCCL_RING, -1, 1.1},      {K25_ONESHOT_BASE, 1, 1.1},     {K25_ONESHOT_PEER, 1, 1.1},
     {K25_ONESHOT_ETA, -1, 1.1},    {K25_ONESHOT_SHARED, -1, 1.1},  {K25_SKEW_SIGMA, 1, 1.1},
     {K25_SKEW_RHO, 1, 1.1},        {K25_SKEW_LAG, 1, 1.1},         {K25_ROUTING_CV, -1, 1.1},
-    {K25_GRAPH_GAP, 1, 1.1},
+    {K25_ROUTING_OVERLAP, -1, 1.1}, {K25_DRAFT_PASS, 1, 1.1},      {K25_DRAFT_SEQUENCE, 1, 1.1},
+    {K25_POWER_EXPONENT, 1, 1.1},  {K25_GRAPH_GAP, 1, 1.1},
     {K25_EAGER_LAUNCH, 1, 4}  ,    {K25_HOST_STEP, 1, 1.1},        {K25_HOST_SEQUENCE, 1, 1.1},
     {K25_RESERVE, 2, 1.1},
 };
 
 /* A small set of questions that between them touch every term. */
-enum { QUESTIONS = 11 };
+enum { QUESTIONS = 15 };
 static void fill(struct box *boxes)
 {
     static const struct {
@@ -506,19 +563,31 @@ static void fill(struct box *boxes)
         int batch;
         double context;
         int backend, protocol, graph;
-    } set[] = {{"kimi-k2.5", "int4_g32", 1, 1024, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
-               {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
-               {"kimi-k2.5", "int4_g32", 512, 300, K25_AR_NCCL, K25_PROTO_LL128, K25_GRAPH_FULL},
-               {"kimi-k2.5", "int4_g32", 1, 30000, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_NONE},
-               {"kimi-k2.5", "nvfp4", 256, 500, K25_AR_NCCL, K25_PROTO_SIMPLE, K25_GRAPH_FULL},
-               {"deepseek-v3", "fp8", 256, 500, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_FULL},
-               {"minimax-m2.5", "awq_int4", 256, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
-               {"minimax-m2.5", "nvfp4", 2, 500, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL},
-               {"qwen3-235b-a22b", "bf16", 256, 2000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
-               {"qwen3-235b-a22b", "fp8", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL},
-               {"llama-3.1-70b", "bf16", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL}};
+        const char *more; /* keys of the plan */
+    } set[] = {{"kimi-k2.5", "int4_g32", 1, 1024, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
+               {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
+               {"kimi-k2.5", "int4_g32", 512, 300, K25_AR_NCCL, K25_PROTO_LL128, K25_GRAPH_FULL, NULL},
+               {"kimi-k2.5", "int4_g32", 1, 30000, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_NONE, NULL},
+               {"kimi-k2.5", "nvfp4", 256, 500, K25_AR_NCCL, K25_PROTO_SIMPLE, K25_GRAPH_FULL, NULL},
+               {"deepseek-v3", "fp8", 256, 500, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
+               {"minimax-m2.5", "awq_int4", 256, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
+               {"minimax-m2.5", "nvfp4", 2, 500, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
+               {"qwen3-235b-a22b", "bf16", 256, 2000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
+               {"qwen3-235b-a22b", "fp8", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
+               {"llama-3.1-70b", "bf16", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
+               {"glm-5", "fp8", 16, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL,
+                "speculation: {method: mtp, tokens: 3}"},
+               {"qwen3.5-397b-a17b", "bf16", 64, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL,
+                "levers: {power_limit_w: 300}"},
+               {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "dcp: 4"},
+               {"kimi-k2.5", "nvfp4", 64, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "expert_rows: 32"}};
     for (int i = 0; i < QUESTIONS; i++) {
         make_box(&boxes[i], set[i].name, set[i].scheme, "rtx-pro-6000-8x-two-socket");
+        if (set[i].more != NULL) {
+            char text[128];
+            snprintf(text, sizeof text, "{tp: 8, batch: 1, context: 1, %s}", set[i].more);
+            boxes[i].plan = plan_of(text);
+        }
         boxes[i].plan.batch = set[i].batch;
         boxes[i].plan.context = set[i].context;
         boxes[i].plan.allreduce.backend = set[i].backend;
@@ -597,6 +666,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_add_up),
+        cmocka_unit_test(totals_of_spread_steps_add_up),
         cmocka_unit_test(same_question_same_bits),
         cmocka_unit_test(host_and_gaps_by_hand),
         cmocka_unit_test(eager_gaps_by_hand),

@@ -342,10 +342,13 @@ static void plans_that_do_not_suit(void **state)
     assert_false(k25_scenario_question(&s, &question, &error));
     assert_string_equal(error.message, "--set plan.tp=7: 7 does not divide the 64 MLA heads of kimi-k2.5");
     k25_scenario_free(&s);
-    load_with("plan.dcp=8");
+    load_with("plan.dcp=3");
     assert_false(k25_scenario_question(&s, &question, &error));
-    assert_string_equal(error.message,
-                        "--set plan.dcp=8: decode context parallelism is not supported yet, expected 1, found 8");
+    assert_string_equal(error.message, "--set plan.dcp=3: 3 does not divide plan.tp of 8");
+    k25_scenario_free(&s);
+    load_with("plan.dcp=8");
+    assert_true(k25_scenario_question(&s, &question, &error));
+    assert_true(question.plan.dcp == 8 && question.group[K25_RANKS_DCP].n == 8);
     k25_scenario_free(&s);
 }
 

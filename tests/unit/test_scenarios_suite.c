@@ -17,8 +17,8 @@ static const char *const columns[][2] = {
     {"spec_kind", "none"}, {"allreduce_kind", "oneshot_then_nccl"}, {"oneshot_max_bytes", "57344"},
     {"oneshot_max_rows", "8"}, {"wiring", "two_socket_direct"}, {"cell_seconds", "30"}, {"kv_dtype", "fp8"},
     {"gpu", "RTX PRO 6000 Blackwell"}, {"num_gpus", "8"}, {"tp", "8"}, {"ep", "1"}, {"dp", "1"}, {"pp", "1"},
-    {"dcp", "1"}, {"spec_tokens", ""}, {"concurrency", "4"}, {"context", "16232"}, {"output_len", ""},
-    {"metric", "aggregate_tok_s"}, {"value", "207.2"}, {"anomaly", "0"}};
+    {"dcp", "1"}, {"spec_tokens", ""}, {"spec_acceptance", ""}, {"concurrency", "4"}, {"context", "16232"},
+    {"output_len", ""}, {"metric", "aggregate_tok_s"}, {"value", "207.2"}, {"anomaly", "0"}};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
 struct change {
@@ -112,6 +112,29 @@ static void cells_reach_the_plan(void **state)
     k25_suite_free(&suite);
 }
 
+/* Ways to spread a step that a row may name; and drafts, whose acceptance a step alone does not need. */
+static void a_row_may_spread_and_draft(void **state)
+{
+    (void)state;
+    const struct k25_point *point = one(ROW({"dcp", "8"}, {"ep", "8"}));
+    assert_string_equal(point->skip, "");
+    assert_true(point->question.plan.dcp == 8 && point->question.plan.ep == 8);
+    k25_suite_free(&suite);
+    point = one(ROW({"pp", "2"}, {"tp", "4"}));
+    assert_string_equal(point->skip, "");
+    assert_true(point->question.plan.pp == 2 && point->question.plan.tp == 4);
+    k25_suite_free(&suite);
+    point = one(ROW({"spec_kind", "ngram"}, {"spec_tokens", "3"}, {"spec_acceptance", "0.5"}));
+    assert_string_equal(point->skip, "");
+    assert_true(point->question.plan.speculation.method == K25_SPEC_NGRAM);
+    assert_true(point->question.plan.speculation.tokens == 3 && point->question.tokens_per_step == 2.5);
+    k25_suite_free(&suite);
+    point = one(ROW({"spec_kind", "ngram"}, {"spec_tokens", "3"}, {"metric", "step_ms"}));
+    assert_string_equal(point->skip, "");
+    assert_true(isnan(point->question.tokens_per_step));
+    k25_suite_free(&suite);
+}
+
 /* A group that a scenario describes may leave cells open: they come from it. */
 static void a_scenario_fills_the_gaps(void **state)
 {
@@ -150,11 +173,18 @@ static const struct { struct change change[5]; const char *reason;
     {{{"value", ""}}, "no value"},
     {{{"value", "0"}}, "no value"},
     {{{"anomaly", "1"}}, "anomaly: a box with a known fault"},
-    {{{"spec_kind", "eagle3"}, {"spec_tokens", "3"}}, "speculation is not supported yet"},
-    {{{"dcp", "8"}}, "decode context parallelism is not supported yet"},
-    {{{"ep", "8"}}, "expert parallelism is not supported yet"},
-    {{{"dp", "2"}, {"tp", "4"}}, "replicas and pipeline stages are not supported yet"},
-    {{{"pp", "2"}, {"tp", "4"}}, "replicas and pipeline stages are not supported yet"},
+    {{{"spec_kind", "eagle3"}, {"spec_tokens", "3"}}, "spec_acceptance is unknown"},
+    {{{"spec_kind", "eagle3"}}, "spec_tokens is unknown"},
+    {{{"spec_kind", "mtp"}, {"spec_tokens", "3"}, {"spec_acceptance", "0.5"}},
+     "plan.speculation.method: kimi-k2.6 has no multi-token-prediction layer, expected eagle3, ngram, draft or none"},
+    {{{"spec_kind", "ngram"}, {"spec_tokens", "3"}, {"spec_acceptance", "0.6/0.5"}},
+     "plan.speculation.acceptance: '0.6/0.5' has 2 rates, expected one for each of 3 tokens"},
+    {{{"spec_kind", "eagle3"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"}},
+     "plan.speculation.method: eagle3 needs a draft model, expected the scenario's draft to name one"},
+    {{{"dp", "2"}, {"tp", "4"}}, "does not fit: the cache holds 0 of 64928 tokens"}, /* 4 x 16232 */
+    {{{"dcp", "3"}}, "plan.dcp: 3 does not divide plan.tp of 8"},
+    {{{"ep", "3"}}, "plan.ep: 3 does not divide plan.tp of 8"},
+    {{{"pp", "2"}}, "plan.tp: 16 ranks on rtx-pro-6000-8x-two-socket, which has 8 GPUs"},
     {{{"gpu", "H200"}}, "gpu 'H200' has no machine here"},
     {{{"num_gpus", "6"}}, "no machine with 6 GPUs and wiring 'two_socket_direct'"},
     {{{"wiring", "ring"}}, "no machine with 8 GPUs and wiring 'ring'"},
@@ -626,6 +656,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_becomes_a_plan),
         cmocka_unit_test(cells_reach_the_plan),
+        cmocka_unit_test(a_row_may_spread_and_draft),
         cmocka_unit_test(a_scenario_fills_the_gaps),
         cmocka_unit_test(gaps_and_what_is_not_there_are_skipped),
         cmocka_unit_test(too_large_a_cache_is_skipped),
