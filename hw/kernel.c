@@ -249,10 +249,10 @@ struct k25_kernel_call k25_linear_call(double sequences, double rows, double hea
     };
 }
 
-struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double heads, double key_dim,
-                                        double value_dim, double cache_bytes)
+struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double reach, double heads,
+                                        double key_dim, double value_dim, double cache_bytes)
 {
-    double seen = context + tokens / 2; /* causal: the mean token sees half of its own chunk */
+    double seen = fmin(context + tokens / 2, reach); /* causal: the mean token sees half of its own chunk */
     return (struct k25_kernel_call){
         .class = class,
         .launches = 1,

@@ -131,8 +131,9 @@ struct k25_kernel_call k25_indexer_call(const struct k25_attention_work *work);
 struct k25_kernel_call k25_linear_call(double sequences, double rows, double heads, double key_dim, double value_dim,
                                        double state_bytes);
 
-/* Attention of `tokens` prompt tokens of one sequence over `context` cached ones and each other. */
-struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double heads, double key_dim,
-                                        double value_dim, double cache_bytes);
+/* Attention of `tokens` prompt tokens of one sequence over `context` cached ones and those before them, of which a token
+ * sees `reach` at most. */
+struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double reach, double heads,
+                                        double key_dim, double value_dim, double cache_bytes);
 
 #endif

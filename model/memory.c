@@ -2,16 +2,17 @@
 
 #include <math.h>
 
-/* Bytes of weights on a rank of the largest stage: its layers, and the embedding in front or the head behind. */
+/* Bytes of weights on a rank of the largest stage: its layers, and the embedding in front or the head behind, where the
+ * draft runs too. */
 static double held_weights(const struct k25_step *step, double stage)
 {
     double layers = 0, embedding = 0, head = 0;
     for (size_t i = 0; i < step->count; i++) {
         const struct k25_operator *op = &step->op[i];
         double held = op->copies * op->resident;
-        if (op->part != K25_PART_HEAD)
+        if (op->part == K25_PART_ATTENTION || op->part == K25_PART_FFN)
             layers += held;
-        else if (op->n == 0)
+        else if (op->part == K25_PART_HEAD && op->n == 0)
             embedding += held;
         else
             head += held;

@@ -136,8 +136,8 @@ const struct k25_field k25_plan_fields[] = {
 };
 
 /* Heads and widths that a rank must hold whole. */
-static bool check_division(const struct k25_plan *plan, const struct k25_architecture *architecture,
-                           const struct k25_inputs *inputs, struct k25_error *error)
+bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                      const struct k25_inputs *inputs, struct k25_error *error)
 {
     const struct k25_architecture *a = architecture;
     int heads = plan->attention_dp ? 1 : plan->tp, width = plan->tp / plan->ep;
@@ -172,7 +172,7 @@ static bool check_division(const struct k25_plan *plan, const struct k25_archite
 static bool divides(const struct k25_inputs *inputs, const char *path, int part, int whole, const char *of,
                     struct k25_error *error)
 {
-    return whole % part == 0 || k25_inputs_fail(inputs, path, error, "%d does not divide %s of %d", part, of, whole);
+    return whole % part == 0 || k25_inputs_fail(inputs, path, error, "%d does not divide the %d %s", part, whole, of);
 }
 
 /* Experts over ranks: whole experts on each, and something to spread. */
@@ -183,8 +183,8 @@ static bool check_experts(const struct k25_plan *plan, const struct k25_architec
     if (plan->ep > 1 && experts == 0)
         return k25_inputs_fail(inputs, "plan.ep", error, "%s has no experts to spread, expected 1, found %d",
                                architecture->name, plan->ep);
-    if (!divides(inputs, "plan.ep", plan->ep, plan->tp, "plan.tp", error) ||
-        (experts > 0 && !divides(inputs, "plan.ep", plan->ep, experts, "the experts", error)))
+    if (!divides(inputs, "plan.ep", plan->ep, plan->tp, "ranks of plan.tp", error) ||
+        (experts > 0 && !divides(inputs, "plan.ep", plan->ep, experts, "experts", error)))
         return false;
     if (plan->redundant_experts > 0 && plan->ep == 1)
         return k25_inputs_fail(inputs, "plan.redundant_experts", error,
@@ -193,7 +193,7 @@ static bool check_experts(const struct k25_plan *plan, const struct k25_architec
     if (plan->redundant_experts > experts)
         return k25_inputs_fail(inputs, "plan.redundant_experts", error, "%d copies of the %d experts of %s",
                                plan->redundant_experts, experts, architecture->name);
-    return divides(inputs, "plan.redundant_experts", plan->ep, plan->redundant_experts, "the copies", error);
+    return divides(inputs, "plan.redundant_experts", plan->ep, plan->redundant_experts, "copies", error);
 }
 
 /* Ranks that share a cache hold the same keys: under MLA all of them, under grouped-query attention those beyond the
@@ -206,7 +206,7 @@ static bool check_dcp(const struct k25_plan *plan, const struct k25_architecture
     if (plan->attention_dp)
         return k25_inputs_fail(inputs, "plan.dcp", error, "ranks with sequences of their own share no cache, expected "
                                "1 beside plan.attention_dp, found %d", plan->dcp);
-    if (!divides(inputs, "plan.dcp", plan->dcp, plan->tp, "plan.tp", error))
+    if (!divides(inputs, "plan.dcp", plan->dcp, plan->tp, "ranks of plan.tp", error))
         return false;
     bool gqa = false;
     for (size_t i = 0; i < architecture->layer_groups; i++)
@@ -253,6 +253,9 @@ static bool check_ranges(const struct k25_plan *plan, const struct k25_inputs *i
             return k25_inputs_fail(inputs, ones[i].path, error, "%g is out of range, expected at least 1",
                                    ones[i].value);
     }
+    if (!(plan->levers.link_bandwidth > 0))
+        return k25_inputs_fail(inputs, "plan.levers.link_bandwidth", error, "%g is out of range, expected more than 0",
+                               plan->levers.link_bandwidth);
     return true;
 }
 
@@ -263,14 +266,15 @@ bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *
     if (unsupported != NULL)
         return k25_fail(error, K25_BAD_INPUT, "%s: its %s is not supported yet", architecture->name, unsupported);
     if (!check_ranges(plan, inputs, error) || !check_experts(plan, architecture, inputs, error) ||
-        !check_division(plan, architecture, inputs, error) || !check_dcp(plan, architecture, inputs, error) ||
+        !k25_plan_divides(plan, architecture, inputs, error) || !check_dcp(plan, architecture, inputs, error) ||
         !check_speculation(plan, architecture, inputs, error))
         return false;
     if (plan->pp > k25_layer_count(architecture))
         return k25_inputs_fail(inputs, "plan.pp", error, "%d stages for the %d layers of %s", plan->pp,
                                k25_layer_count(architecture), architecture->name);
     if (plan->dp > plan->batch)
-        return k25_inputs_fail(inputs, "plan.dp", error, "%d replicas for %d sequences", plan->dp, plan->batch);
+        return k25_inputs_fail(inputs, "plan.dp", error, "%d replicas for %d sequence%s", plan->dp, plan->batch,
+                               plan->batch == 1 ? "" : "s");
     if (plan->tp > 1 && !machine->p2p &&
         (plan->allreduce.backend == K25_AR_ONESHOT || plan->allreduce.backend == K25_AR_ONESHOT_THEN_NCCL))
         return k25_inputs_fail(inputs, "plan.allreduce.backend", error,

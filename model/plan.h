@@ -83,7 +83,7 @@ struct k25_plan_speculation {
     int draft_tp; /* GPUs of the draft: 0 the plan's tp, 1 every rank drafts alone */
 };
 
-/* Prompt tokens that ride along in the step (chunked prefill). */
+/* Prompt tokens that ride along in the step (chunked prefill); where attention is data-parallel, on every rank. */
 struct k25_plan_prefill {
     int tokens;     /* of one prompt in this step */
     double context; /* tokens of that prompt already in the cache */
@@ -140,6 +140,11 @@ extern const char *const k25_expert_exchange_names[];
  * supported yet". */
 bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *architecture,
                     const struct k25_machine *machine, const struct k25_inputs *inputs, struct k25_error *error);
+
+/* Whether heads and widths of `architecture` divide over the ranks of the plan: part of k25_plan_check, and the check of a
+ * draft model. */
+bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                      const struct k25_inputs *inputs, struct k25_error *error);
 
 /* Micro-batches under way in the pipeline: 1 without one. */
 int k25_microbatches(const struct k25_plan *plan);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/speculation.h"
+#include "model/step_internal.h"
 
 /* The links as the levers of the plan have them. A group that is there for the same ranks and levers stays: walking the
  * graph takes longer than the rest of a prediction. */
@@ -34,6 +35,9 @@ bool k25_question_replan(struct k25_question *question, const struct k25_plan *p
     if (drafts && question->draft.architecture == NULL)
         return k25_inputs_fail(inputs, "plan.speculation.method", error, "%s needs a draft model, expected the "
                                "scenario's draft to name one", k25_speculation_names[speculation->method]);
+    const struct k25_plan draft = k25_draft_plan(plan);
+    if (drafts && !k25_plan_divides(&draft, question->draft.architecture, inputs, error))
+        return false;
     const int ranks[K25_RANKS_GROUPS] = {
         [K25_RANKS_TP] = plan->tp, [K25_RANKS_DCP] = plan->dcp, [K25_RANKS_PAIR] = plan->pp > 1 ? 2 : 1};
     for (int i = 0; i < K25_RANKS_GROUPS; i++) {
@@ -282,15 +286,16 @@ struct k25_draft_host k25_draft_host(const struct k25_plan *plan, const struct k
     return host;
 }
 
-/* What the host adds for the passes of a draft and the tokens that it rejects. */
-static double draft_host(const struct k25_question *question, const struct k25_params *params,
-                         const struct k25_prediction *p)
+double k25_host_work(const struct k25_question *question, const struct k25_params *params,
+                     const struct k25_prediction *p)
 {
+    const double *value = params->value;
+    double work = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * p->step_work.sequences;
     struct k25_draft_host host = k25_draft_host(&question->plan, p);
-    if (host.passes == 0)
-        return 0;
-    return host.passes * fmax(0, params->value[K25_DRAFT_PASS] - host.hidden) +
-           params->value[K25_DRAFT_SEQUENCE] * p->step_work.sequences;
+    if (host.passes > 0)
+        work += host.passes * fmax(0, value[K25_DRAFT_PASS] - host.hidden) +
+                value[K25_DRAFT_SEQUENCE] * p->step_work.sequences;
+    return work;
 }
 
 /* A token of a micro-batch goes through all stages; the slowest stage takes every micro-batch in turn. What is longer
@@ -314,12 +319,10 @@ double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *
 static void conclude(const struct k25_question *question, const struct k25_params *params, struct k25_prediction *p)
 {
     const struct k25_plan *plan = &question->plan;
-    const double *value = params->value;
     sum_operators(p);
     p->gaps = k25_launch_gap(plan, p, params) * p->launches;
     /* The next step starts when the last rank is through with this one. */
-    p->host = value[K25_HOST_STEP] + value[K25_HOST_SEQUENCE] * p->step_work.sequences +
-              draft_host(question, params, p) +
+    p->host = k25_host_work(question, params, p) +
               plan->levers.skew * k25_wait_time(question->group[K25_RANKS_TP].n, p->tail, params);
     p->bubble = (k25_pipeline_factor(plan, p) - 1) * (p->gpu_busy + p->gaps);
     p->step = p->gpu_busy + p->gaps + p->host + p->bubble;

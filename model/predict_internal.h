@@ -22,6 +22,10 @@ struct k25_draft_host {
 };
 struct k25_draft_host k25_draft_host(const struct k25_plan *plan, const struct k25_prediction *prediction);
 
+/* s that the host adds to a step but for the wait for the last rank's tail. */
+double k25_host_work(const struct k25_question *question, const struct k25_params *params,
+                     const struct k25_prediction *prediction);
+
 /* What a pipeline makes of the time of a rank, bubble with it: this many times that. */
 double k25_pipeline_factor(const struct k25_plan *plan, const struct k25_prediction *prediction);
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/predict_internal.h"
+
 /* A simulation under way: where each rank is, and what it has done since the last collective. */
 struct run {
     const struct k25_question *question;
@@ -44,9 +46,10 @@ static double stretch(const struct run *run, int rank, double segment)
     static const double SHORTEST = 0.05;
     const double *p = run->params->value;
     int slow = run->simulation->slow_rank;
-    double late = slow < 0 ? 0 : (rank == slow ? p[K25_SKEW_LAG] : 0) - p[K25_SKEW_LAG] / run->question->group[K25_RANKS_TP].n;
+    double skew = run->question->plan.levers.skew, lag = skew * p[K25_SKEW_LAG];
+    double late = slow < 0 ? 0 : (rank == slow ? lag : 0) - lag / run->question->group[K25_RANKS_TP].n;
     if (run->simulation->jitter)
-        late += gsl_ran_gaussian_ziggurat(run->random, hypot(p[K25_SKEW_SIGMA], p[K25_SKEW_RHO] * segment));
+        late += skew * gsl_ran_gaussian_ziggurat(run->random, hypot(p[K25_SKEW_SIGMA], p[K25_SKEW_RHO] * segment));
     return segment > 0 ? fmax(SHORTEST, 1 + late / segment) : 1;
 }
 
@@ -133,6 +136,8 @@ bool k25_simulate(const struct k25_question *question, const struct k25_params *
                   const struct k25_simulation *simulation, k25_sim_visit *visit, void *context,
                   const struct k25_prediction *prediction, struct k25_error *error)
 {
+    if (question->plan.pp > 1)
+        return k25_fail(error, K25_BAD_INPUT, "a pipeline (plan.pp %d) is predicted, not simulated", question->plan.pp);
     struct run *run = calloc(1, sizeof *run);
     gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
     bool ok = run != NULL && random != NULL;
@@ -147,7 +152,7 @@ bool k25_simulate(const struct k25_question *question, const struct k25_params *
         run->step = step;
         ok = play_step(run);
         /* The host starts the next step on all ranks at once, after the last has finished. */
-        double last = 0, host = params->value[K25_HOST_STEP] + params->value[K25_HOST_SEQUENCE] * question->plan.batch;
+        double last = 0, host = k25_host_work(question, params, prediction);
         for (int rank = 0; rank < question->group[K25_RANKS_TP].n; rank++)
             last = fmax(last, run->now[rank]);
         for (int rank = 0; rank < question->group[K25_RANKS_TP].n; rank++)

@@ -35,8 +35,8 @@ struct k25_sim_event {
 typedef bool k25_sim_visit(void *context, const struct k25_sim_event *event);
 
 /* Plays `simulation->steps` steps of `prediction`, which must be k25_predict(question, params); events point at its
- * operators. The same seed gives the same events. False when the visitor stopped it or memory is
- * out (then with `error`). */
+ * operators. The same seed gives the same events. False when the visitor stopped it, or with `error` when memory is
+ * out or the plan is a pipeline. */
 bool k25_simulate(const struct k25_question *question, const struct k25_params *params,
                   const struct k25_simulation *simulation, k25_sim_visit *visit, void *context,
                   const struct k25_prediction *prediction, struct k25_error *error);

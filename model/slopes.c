@@ -17,6 +17,7 @@ struct pass {
     double busy;  /* d step / d gpu_busy */
     double draft; /* d step / d draft, beyond the draft's part in gpu_busy */
     /* The last placement that was differentiated; layers often share it. */
+    int tp; /* of what is placed */
     const struct k25_architecture *placed;
     double rows, distinct;
     struct k25_placement_slopes placement;
@@ -61,15 +62,16 @@ static double weight_of(const struct pass *pass, const struct k25_operator *op)
 static const struct k25_placement_slopes *place(struct pass *pass, const struct k25_operator *op)
 {
     const struct k25_question *question = pass->question;
-    const struct k25_plan *plan = &question->plan;
     bool draft = op->part == K25_PART_DRAFT;
+    const struct k25_plan plan = draft ? k25_draft_plan(&question->plan) : question->plan;
     const struct k25_architecture *architecture =
-        draft && plan->speculation.method != K25_SPEC_MTP ? question->draft.architecture : question->architecture;
-    double distinct = draft ? op->rows : k25_distinct_tokens(plan, pass->params, op->rows);
-    if (pass->placed == architecture && pass->rows == op->rows && pass->distinct == distinct)
+        draft && plan.speculation.method != K25_SPEC_MTP ? question->draft.architecture : question->architecture;
+    double distinct = draft ? op->rows : k25_distinct_tokens(&plan, pass->params, op->rows);
+    if (pass->placed == architecture && pass->tp == plan.tp && pass->rows == op->rows && pass->distinct == distinct)
         return &pass->placement;
-    double slope = draft ? 0 : k25_distinct_tokens_slope(plan, pass->params, op->rows);
-    k25_placement_slopes(&architecture->moe, plan, pass->params, op->rows, distinct, slope != 0, &pass->placement);
+    double slope = draft ? 0 : k25_distinct_tokens_slope(&plan, pass->params, op->rows);
+    k25_placement_slopes(&architecture->moe, &plan, pass->params, op->rows, distinct, slope != 0, &pass->placement);
+    pass->tp = plan.tp;
     pass->placement.pairs_tokens *= slope / distinct;
     pass->placement.distinct_tokens *= slope / distinct;
     pass->placed = architecture;
@@ -134,7 +136,9 @@ static void slopes_of_kernel(struct pass *pass, size_t i, double segment)
     if (is_experts(op->call.class)) {
         double pairs, distinct;
         k25_moe_slopes(&op->call, &split, &distinct, &pairs);
-        if (k25_expert_fallback(&pass->question->plan, op->rows))
+        const struct k25_plan plan =
+            op->part == K25_PART_DRAFT ? k25_draft_plan(&pass->question->plan) : pass->question->plan;
+        if (k25_expert_fallback(&plan, op->rows))
             param[K25_MOE_FALLBACK] += weight * (split.memory - split.tail);
         slopes_of_shape(pass, op, time, shape);
         slopes_of_routing(pass, op, weight * pairs + shape[0], weight * distinct + shape[1]);

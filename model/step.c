@@ -104,22 +104,34 @@ void k25_add_head(struct k25_builder *b)
         .class = K25_KERNEL_ELEMENTWISE, .launches = 4, .bytes = 4 * op->rows * a->vocabulary * 4.0};
 }
 
-void k25_add_layers(struct k25_builder *b)
+/* `count` of these layers, `passes` times. */
+static void add_group(struct k25_builder *b, const struct k25_layers *layers, int count, double passes, int part)
 {
     static const char *const names[3][2] = {{"dense", "moe"}, {"dense", "moe"}, {"linear dense", "linear moe"}};
-    double passes = b->calls;
+    if (part != K25_PART_DRAFT)
+        b->layers = names[layers->attention][layers->ffn == K25_MOE];
+    b->calls = passes * count;
+    b->copies = count;
+    b->part = part == K25_PART_DRAFT ? part : K25_PART_ATTENTION;
+    k25_add_attention(b, layers);
+    b->part = part == K25_PART_DRAFT ? part : K25_PART_FFN;
+    k25_add_ffn(b, layers);
+}
+
+void k25_add_layers(struct k25_builder *b)
+{
+    double passes = b->calls, widen = b->widen;
     int part = b->part;
     for (size_t i = 0; i < b->architecture->layer_groups; i++) {
         const struct k25_layers *layers = &b->architecture->layers[i];
-        if (part != K25_PART_DRAFT)
-            b->layers = names[layers->attention][layers->ffn == K25_MOE];
-        b->calls = passes * layers->count;
-        b->copies = layers->count;
-        b->part = part == K25_PART_DRAFT ? part : K25_PART_ATTENTION;
-        k25_add_attention(b, layers);
-        b->part = part == K25_PART_DRAFT ? part : K25_PART_FFN;
-        k25_add_ffn(b, layers);
+        int wider = b->widen > 1 && layers->count > 1; /* the first layer alone, then those that are not wider */
+        if (wider)
+            add_group(b, layers, 1, passes, part);
+        b->widen = wider ? 1 : b->widen;
+        add_group(b, layers, layers->count - wider, passes, part);
+        b->widen = 1;
     }
+    b->widen = widen;
     b->calls = passes;
     b->copies = 1;
     b->part = part;
@@ -183,7 +195,7 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
     b.queries = (step->tokens - plan->prefill.tokens) / step->sequences;
     b.logits = step->tokens - plan->prefill.tokens;
     b.prefill = plan->prefill.tokens > 0;
-    b.pinned = plan->levers.l2_pinned_mib * 1048576;
+    b.pinned = plan->levers.l2_pinned_mib * 1048576 * plan->pp; /* every stage has an L2 of its own */
     k25_add_embedding(&b);
     k25_add_layers(&b);
     b.layers = "";

@@ -66,12 +66,14 @@ struct k25_operator {
 /* The work of an operator that follows the context: attention over the cache, an indexer's scores and its pick. */
 struct k25_context_work {
     size_t op;                      /* index of the operator */
-    struct k25_attention_work work; /* its context is min(plan.context, limit) / plan.dcp */
+    struct k25_attention_work work; /* its context is min(plan.context, limit) / ranks */
     double limit;                   /* tokens that the layer looks at: its window, the indexer's pick, INFINITY */
+    double ranks;                   /* that share the cache */
 };
 
-#define K25_MAX_OPERATORS 256
-#define K25_MAX_CONTEXT_WORK 64
+/* 8 layer groups, and two passes of a draft with 8: at most 788 operators, 78 of them follow the context. */
+#define K25_MAX_OPERATORS 800
+#define K25_MAX_CONTEXT_WORK 80
 
 struct k25_step {
     size_t count;

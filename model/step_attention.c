@@ -52,7 +52,7 @@ struct k25_kernel_call k25_context_call(int class, const struct k25_context_work
                                         const struct k25_params *params)
 {
     struct k25_attention_work work = known->work;
-    work.context = fmin(plan->context, known->limit) / plan->dcp;
+    work.context = fmin(plan->context, known->limit) / known->ranks;
     switch (class) {
     case K25_KERNEL_MLA:
         return k25_mla_call(&work, params);
@@ -71,7 +71,7 @@ static void add_context_work(struct k25_builder *b, const char *name, int class,
 {
     struct k25_operator *op = k25_add(b, name);
     struct k25_context_work *known = &b->step->context_work[b->step->context_works++];
-    *known = (struct k25_context_work){(size_t)(op - b->step->op), *work, limit};
+    *known = (struct k25_context_work){(size_t)(op - b->step->op), *work, limit, b->plan->dcp};
     op->call = k25_context_call(class, known, b->plan, b->params);
 }
 
@@ -81,25 +81,50 @@ static void hold_cache(struct k25_builder *b, double bytes)
     b->step->kv_per_token += b->copies * bytes / b->plan->dcp;
 }
 
-/* The prompt tokens that ride along attend on their own; `key_dim` and `value_dim` elements a head. */
+/* The prompt tokens that ride along attend on their own; `key_dim` and `value_dim` elements a head. What is cached of the
+ * prompt lies on all ranks that share the cache and is gathered (vLLM, mla/common.py). */
 static void add_prefill(struct k25_builder *b, const struct k25_layers *layers, int class, double heads,
                         double key_dim, double value_dim, double cache_bytes)
 {
     if (!b->prefill)
         return;
+    if (b->plan->dcp > 1 && b->plan->prefill.context > 0) {
+        k25_add_collective(b, "gather_prefill_cache", K25_OP_ALLGATHER, 0);
+        b->step->op[b->step->count - 1].ranks = K25_RANKS_DCP;
+        b->step->op[b->step->count - 1].message = b->plan->prefill.context / b->plan->dcp * cache_bytes;
+    }
     struct k25_operator *op = k25_add(b, "prefill_attention");
     op->rows = b->plan->prefill.tokens;
-    double context = fmin(b->plan->prefill.context, reach(b, layers));
-    op->call = k25_prefill_call(class, op->rows, context, heads, key_dim, value_dim, cache_bytes);
+    double limit = reach(b, layers), context = fmin(b->plan->prefill.context, limit);
+    op->call = k25_prefill_call(class, op->rows, context, limit, heads, key_dim, value_dim, cache_bytes);
 }
 
-/* Ranks that share a cache: each gets the queries of all, and its own outputs back. */
+/* Keys and values of every head from the latents of the prompt, cached ones with them: prompts are long enough to undo
+ * the absorption. The weights are those that decoding absorbs. */
+static void add_prefill_heads(struct k25_builder *b, double heads)
+{
+    const struct k25_mla *mla = &b->architecture->mla;
+    if (!b->prefill)
+        return;
+    struct k25_operator *op = k25_add(b, "prefill_kv_b");
+    op->rows = b->plan->prefill.tokens + b->plan->prefill.context;
+    op->n = heads * (mla->qk_nope_dim + mla->v_dim);
+    op->k = mla->kv_lora_rank;
+    op->read = op->n * op->k * k25_weight_bytes(k25_format_of(b, K25_T_ATTENTION));
+    op->call = k25_gemm_call(K25_KERNEL_GEMM_BF16, op->rows, op->n, op->k, op->read, b->params);
+}
+
+/* Ranks that share a cache: each gets the queries of all, and its own outputs back. Prompt tokens do without: every rank
+ * has their keys. */
 static void add_exchange(struct k25_builder *b, const char *name, int kind, double bytes_per_row)
 {
     if (b->plan->dcp == 1)
         return;
     k25_add_collective(b, name, kind, bytes_per_row);
-    b->step->op[b->step->count - 1].ranks = K25_RANKS_DCP;
+    struct k25_operator *op = &b->step->op[b->step->count - 1];
+    op->ranks = K25_RANKS_DCP;
+    op->rows -= b->prefill ? b->plan->prefill.tokens : 0;
+    op->message = op->rows * bytes_per_row;
 }
 
 /* Partial outputs of d parts of the context, put together by their log-sum-exps: `heads` of this rank. */
@@ -116,6 +141,23 @@ static void add_merge(struct k25_builder *b, double heads, double value_dim)
     add_exchange(b, "gather_lse", K25_OP_ALLGATHER, d * heads * 4); /* one FP32 a gathered head */
     k25_add_elementwise(b, "merge_outputs", 1, 2 * d * heads * value_dim);
     add_exchange(b, "scatter_outputs", K25_OP_REDUCESCATTER, heads * value_dim * K25_ACTIVATION);
+}
+
+/* Every prompt token scores what is in the cache and, in the mean, half of its own chunk. */
+static void add_prefill_scores(struct k25_builder *b, struct k25_attention_work work)
+{
+    const struct k25_plan_prefill *prefill = &b->plan->prefill;
+    if (!b->prefill)
+        return;
+    work.sequences = 1;
+    work.rows = prefill->tokens;
+    work.context = (prefill->context + prefill->tokens / 2.0) / b->plan->dcp;
+    struct k25_operator *op = k25_add(b, "prefill_indexer_scores");
+    op->rows = work.rows;
+    op->call = k25_indexer_call(&work);
+    op = k25_add(b, "prefill_indexer_top_k");
+    op->rows = work.rows;
+    op->call = top_k_call(&work);
 }
 
 /* Scores of the whole cache, then the best tokens of it. The projections are replicated: DeepSeek-V3.2-Exp,
@@ -135,6 +177,7 @@ static void add_indexer(struct k25_builder *b)
     add_context_work(b, "indexer_scores", K25_KERNEL_INDEXER, &work, INFINITY);
     hold_cache(b, work.cache_bytes);
     add_context_work(b, "indexer_top_k", K25_KERNEL_ELEMENTWISE, &work, INFINITY);
+    add_prefill_scores(b, work);
 }
 
 /* Bytes of a token in the latent cache of one layer. With an indexer FP8 leaves the rotary part in BF16 and keeps a scale
@@ -179,7 +222,7 @@ static void add_mla(struct k25_builder *b, const struct k25_layers *layers)
     work.splits = attention_splits(b);
     add_context_work(b, "mla_attention", K25_KERNEL_MLA, &work, reach(b, layers));
     hold_cache(b, work.cache_bytes);
-    /* Prompts are long enough to undo the absorption: keys and values of every head. */
+    add_prefill_heads(b, heads);
     add_prefill(b, layers, K25_KERNEL_MLA, heads, mla->qk_nope_dim + mla->qk_rope_dim, mla->v_dim, work.cache_bytes);
     add_merge(b, heads, mla->kv_lora_rank);
 
@@ -220,9 +263,19 @@ static void add_gqa(struct k25_builder *b, const struct k25_layers *layers)
     k25_add_gemm(b, "o_proj", K25_T_ATTENTION, a->hidden, heads * width);
 }
 
+/* Prompt tokens go through the state in chunks: it is read and written once, the arithmetic is theirs. */
+static void add_prefill_state(struct k25_builder *b, double state, double state_bytes)
+{
+    if (!b->prefill)
+        return;
+    struct k25_operator *op = k25_add(b, "prefill_delta_rule");
+    op->rows = b->plan->prefill.tokens;
+    op->call = k25_linear_call(1, 1, 1, state, 1, state_bytes);
+    op->call.flops *= op->rows;
+}
+
 /* Gated DeltaNet, arXiv:2412.06464: queries, keys, values, gate and the two rates of a head from one projection, a
- * short convolution, the recurrence over a state of fixed size, a gated norm. Prompt tokens go through the same state in
- * chunks: as arithmetic their share is that of their rows. */
+ * short convolution, the recurrence over a state of fixed size, a gated norm. */
 static void add_linear(struct k25_builder *b)
 {
     const struct k25_linear_attention *l = &b->architecture->linear;
@@ -236,6 +289,7 @@ static void add_linear(struct k25_builder *b)
     k25_add_elementwise(b, "convolution", 1, (2 + l->conv_kernel) * (2 * key + value));
     k25_add(b, "delta_rule")->call =
         k25_linear_call(b->step->sequences, b->queries, heads, l->key_dim, l->value_dim, state_bytes);
+    add_prefill_state(b, heads * l->key_dim * l->value_dim, state_bytes);
     b->step->state_per_sequence += b->copies * (heads * l->key_dim * l->value_dim * state_bytes +
                                                 (l->conv_kernel - 1) * (2 * key + value) * K25_ACTIVATION);
     k25_add_elementwise(b, "gated_norm", 1, 3 * value);

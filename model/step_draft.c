@@ -21,8 +21,9 @@ static void add_mtp_pass(struct k25_builder *b)
     b->mtp = false;
 }
 
-/* One pass over `rows` tokens, `calls` times; with the weights when it is the `first`. */
-static void add_pass(struct k25_builder *b, double calls, double rows, bool first)
+/* One pass over `rows` tokens, `calls` times; with the weights when it is the `first`. The target's
+ * vocabulary is in `slices`. */
+static void add_pass(struct k25_builder *b, double calls, double rows, bool first, int slices)
 {
     bool mtp = b->plan->speculation.method == K25_SPEC_MTP;
     size_t from = b->step->count;
@@ -40,8 +41,8 @@ static void add_pass(struct k25_builder *b, double calls, double rows, bool firs
     k25_add_head(b);
     for (size_t i = from; i < b->step->count; i++) {
         struct k25_operator *op = &b->step->op[i];
-        /* Embedding and head of a module are the target's. */
-        bool borrowed = mtp && (op->n == 0 || op->n == (double)b->architecture->vocabulary / b->tp);
+        /* Embedding and head of a module are the target's, where their slices are the same. */
+        bool borrowed = mtp && slices == b->tp && (op->n == 0 || op->n == (double)b->architecture->vocabulary / b->tp);
         op->copies = first && !borrowed ? op->copies : 0;
     }
     if (!first) {
@@ -50,9 +51,21 @@ static void add_pass(struct k25_builder *b, double calls, double rows, bool firs
     }
 }
 
+struct k25_plan k25_draft_plan(const struct k25_plan *plan)
+{
+    struct k25_plan alone = *plan;
+    if (plan->speculation.draft_tp == 1) {
+        alone.tp = alone.ep = alone.dcp = 1;
+        alone.attention_dp = false;
+        alone.redundant_experts = 0;
+    }
+    return alone;
+}
+
 void k25_add_draft(struct k25_builder *b)
 {
     const struct k25_plan_speculation *speculation = &b->plan->speculation;
+    const struct k25_plan plan = k25_draft_plan(b->plan);
     if (speculation->method == K25_SPEC_NGRAM) /* looks the draft up in the text: no kernel */
         return;
     struct k25_builder main = *b;
@@ -60,8 +73,8 @@ void k25_add_draft(struct k25_builder *b)
         b->architecture = b->draft->architecture;
         b->weights = b->draft->weights;
     }
-    if (speculation->draft_tp == 1)
-        b->tp = 1;
+    b->plan = &plan;
+    b->tp = plan.attention_dp ? 1 : plan.tp;
     b->part = K25_PART_DRAFT;
     b->layers = "draft";
     double verified = k25_graph_rows(&b->plan->graph, b->step->sequences * (speculation->tokens + 1));
@@ -70,9 +83,9 @@ void k25_add_draft(struct k25_builder *b)
         add_fusion(b);
         b->widen = 2; /* the first layer sees the embedding and the hidden state side by side */
     }
-    add_pass(b, 1, verified, true);
+    add_pass(b, 1, verified, true, main.tp);
     b->layers = "draft again";
     if (speculation->tokens > 1)
-        add_pass(b, speculation->tokens - 1, k25_graph_rows(&b->plan->graph, b->step->sequences), false);
+        add_pass(b, speculation->tokens - 1, k25_graph_rows(&b->plan->graph, b->step->sequences), false, main.tp);
     *b = main;
 }

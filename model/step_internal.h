@@ -22,7 +22,7 @@ struct k25_builder {
     double distinct;    /* independent tokens among them, for the routing */
     double queries;     /* tokens of one sequence among them; rows that pad a graph attend to nothing */
     double logits;      /* rows that need logits */
-    double widen;       /* the queries, keys and values are projected from this many times H: 2 in an EAGLE-3 draft */
+    double widen;       /* the first layer projects queries, keys and values from this many times H: 2 in EAGLE-3 */
     bool mtp;           /* a multi-token-prediction layer: weights of class K25_T_MTP */
     bool prefill;       /* the prompt tokens of the plan are among the rows */
     double pinned;      /* bytes of weights that the L2 has still room for */
@@ -47,6 +47,8 @@ void k25_add_ffn(struct k25_builder *b, const struct k25_layers *layers);
 void k25_add_embedding(struct k25_builder *b);
 void k25_add_head(struct k25_builder *b);
 void k25_add_layers(struct k25_builder *b);
+/* The plan as the draft has it: of one rank where every rank drafts alone. */
+struct k25_plan k25_draft_plan(const struct k25_plan *plan);
 /* All passes of the draft. */
 void k25_add_draft(struct k25_builder *b);
 

@@ -416,12 +416,15 @@ static void prefill_by_hand(void **state)
 {
     (void)state;
     /* 100 tokens behind 1000: the mean token sees 1050; keys of 192 and values of 128 for 8 heads; 1100 x 576 B. */
-    struct k25_kernel_call call = k25_prefill_call(K25_KERNEL_MLA, 100, 1000, 8, 192, 128, 576);
+    struct k25_kernel_call call = k25_prefill_call(K25_KERNEL_MLA, 100, 1000, INFINITY, 8, 192, 128, 576);
     assert_int_equal(call.class, K25_KERNEL_MLA);
     assert_close(call.bytes, 633600, 1e-15);
     assert_close(call.flops, 2.0 * 100 * 1050 * 8 * 320, 1e-15);
     assert_true(call.launches == 1 && call.serial == 0);
-    assert_int_equal(k25_prefill_call(K25_KERNEL_GQA, 1, 0, 1, 1, 1, 1).class, K25_KERNEL_GQA);
+    /* A window of 1,020 cuts the 1,050 tokens that the mean token would see. */
+    struct k25_kernel_call cut = k25_prefill_call(K25_KERNEL_MLA, 100, 1000, 1020, 8, 192, 128, 576);
+    assert_true(cut.flops == 2.0 * 100 * 1020 * 8 * 320 && cut.bytes == call.bytes);
+    assert_int_equal(k25_prefill_call(K25_KERNEL_GQA, 1, 0, INFINITY, 1, 1, 1, 1).class, K25_KERNEL_GQA);
 }
 
 static void mla_splits_follow_the_context_without_a_graph(void **state)

@@ -194,15 +194,15 @@ static void experts_that_do_not_spread_are_refused(void **state)
     refuse("llama-3.1-70b", "bf16", "{tp: 8, batch: 1, context: 1,\n ep: 2}",
            "plan.yaml:2:6: plan.ep: llama-3.1-70b has no experts to spread, expected 1, found 2");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n ep: 3}",
-           "plan.yaml:2:6: plan.ep: 3 does not divide plan.tp of 8");
+           "plan.yaml:2:6: plan.ep: 3 does not divide the 8 ranks of plan.tp");
     refuse("minimax-m2.5", "fp8", "{tp: 6, batch: 1, context: 1,\n ep: 3}",
-           "plan.yaml:2:6: plan.ep: 3 does not divide the experts of 256");
+           "plan.yaml:2:6: plan.ep: 3 does not divide the 256 experts");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n redundant_experts: 8}",
            "plan.yaml:2:21: plan.redundant_experts: copies of experts need plan.ep of at least 2, expected 0, found 8");
     refuse(kimi, int4, "{tp: 8, ep: 8, batch: 1, context: 1,\n redundant_experts: 392}",
            "plan.yaml:2:21: plan.redundant_experts: 392 copies of the 384 experts of kimi-k2.5");
     refuse(kimi, int4, "{tp: 8, ep: 8, batch: 1, context: 1,\n redundant_experts: 12}",
-           "plan.yaml:2:21: plan.redundant_experts: 8 does not divide the copies of 12");
+           "plan.yaml:2:21: plan.redundant_experts: 8 does not divide the 12 copies");
     /* each of 5 ranks has whole heads, and a fifth of an expert */
     refuse("minimax-m2.5", "fp8", "{tp: 5, batch: 1, context: 1, attention_dp: true}",
            "plan.yaml:1:6: plan.tp: 5 does not divide the 1536 columns of an expert of minimax-m2.5");
@@ -212,7 +212,7 @@ static void caches_that_cannot_be_shared_are_refused(void **state)
 {
     (void)state;
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n dcp: 3}",
-           "plan.yaml:2:7: plan.dcp: 3 does not divide plan.tp of 8");
+           "plan.yaml:2:7: plan.dcp: 3 does not divide the 8 ranks of plan.tp");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1, attention_dp: true,\n dcp: 2}",
            "plan.yaml:2:7: plan.dcp: ranks with sequences of their own share no cache, expected 1 beside "
            "plan.attention_dp, found 2");
@@ -231,7 +231,7 @@ static void stages_and_replicas_that_do_not_fit_are_refused(void **state)
     refuse(kimi, int4, "{tp: 1, batch: 1, context: 1,\n pp: 62}",
            "plan.yaml:2:6: plan.pp: 62 stages for the 61 layers of kimi-k2.5");
     refuse(kimi, int4, "{tp: 4, batch: 1, context: 1,\n dp: 2}",
-           "plan.yaml:2:6: plan.dp: 2 replicas for 1 sequences");
+           "plan.yaml:2:6: plan.dp: 2 replicas for 1 sequence");
     refuse(kimi, int4, "{tp: 4, batch: 2, context: 1,\n dp: 2, pp: 2}",
            "plan.yaml:1:6: plan.tp: 16 ranks on rtx-pro-6000-8x-two-socket, which has 8 GPUs");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n levers: {l2_pinned_mib: 129}}",

@@ -344,7 +344,7 @@ static void plans_that_do_not_suit(void **state)
     k25_scenario_free(&s);
     load_with("plan.dcp=3");
     assert_false(k25_scenario_question(&s, &question, &error));
-    assert_string_equal(error.message, "--set plan.dcp=3: 3 does not divide plan.tp of 8");
+    assert_string_equal(error.message, "--set plan.dcp=3: 3 does not divide the 8 ranks of plan.tp");
     k25_scenario_free(&s);
     load_with("plan.dcp=8");
     assert_true(k25_scenario_question(&s, &question, &error));

@@ -182,8 +182,8 @@ static const struct { struct change change[5]; const char *reason;
     {{{"spec_kind", "eagle3"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"}},
      "plan.speculation.method: eagle3 needs a draft model, expected the scenario's draft to name one"},
     {{{"dp", "2"}, {"tp", "4"}}, "does not fit: the cache holds 0 of 64928 tokens"}, /* 4 x 16232 */
-    {{{"dcp", "3"}}, "plan.dcp: 3 does not divide plan.tp of 8"},
-    {{{"ep", "3"}}, "plan.ep: 3 does not divide plan.tp of 8"},
+    {{{"dcp", "3"}}, "plan.dcp: 3 does not divide the 8 ranks of plan.tp"},
+    {{{"ep", "3"}}, "plan.ep: 3 does not divide the 8 ranks of plan.tp"},
     {{{"pp", "2"}}, "plan.tp: 16 ranks on rtx-pro-6000-8x-two-socket, which has 8 GPUs"},
     {{{"gpu", "H200"}}, "gpu 'H200' has no machine here"},
     {{{"num_gpus", "6"}}, "no machine with 6 GPUs and wiring 'two_socket_direct'"},
