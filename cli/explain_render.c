@@ -22,7 +22,7 @@ static const struct {
     const char *key;
     size_t offset;
     bool text;
-} members[] = {
+} json_members[] = {
 #define TEXT(key, member) {key, offsetof(struct row, member), true}
 #define NUMBER(key, member) {key, offsetof(struct row, member), false}
     TEXT("section", section), TEXT("name", name), TEXT("kind", kind), TEXT("bound", bound), TEXT("unit", unit),
@@ -89,9 +89,9 @@ static const struct cli_column all_columns[] = {
 static struct row empty_row(const char *section, const char *name)
 {
     struct row row = {.section = section, .name = name};
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        if (!members[i].text)
-            *(double *)((char *)&row + members[i].offset) = NAN;
+    for (size_t i = 0; i < sizeof json_members / sizeof *json_members; i++) {
+        if (!json_members[i].text)
+            *(double *)((char *)&row + json_members[i].offset) = NAN;
     }
     return row;
 }
@@ -100,11 +100,11 @@ static void add_row(struct cli_table *table, const struct row *row)
 {
     for (const struct cli_column *column = table->columns; column->key != NULL; column++) {
         size_t m = 0;
-        while (strcmp(members[m].key, column->key) != 0)
+        while (strcmp(json_members[m].key, column->key) != 0)
             m++;
-        const void *at = (const char *)row + members[m].offset;
-        const char *text = members[m].text ? *(const char *const *)at : NULL;
-        double number = members[m].text ? NAN : *(const double *)at;
+        const void *at = (const char *)row + json_members[m].offset;
+        const char *text = json_members[m].text ? *(const char *const *)at : NULL;
+        double number = json_members[m].text ? NAN : *(const double *)at;
         if (text != NULL)
             cli_table_text(table, "%s", text);
         else if (!isnan(number))

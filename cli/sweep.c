@@ -11,6 +11,7 @@
 #include "cli/report.h"
 #include "cli/sweep_summary.h"
 #include "cli/sweep_team.h"
+#include "scenarios/sweep_file.h"
 #include "scenarios/sweep_grid.h"
 #include "scenarios/sweep_run.h"
 

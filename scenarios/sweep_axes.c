@@ -1,6 +1,5 @@
 /* The axes of a sweep file. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,99 +7,12 @@
 #include "base/text.h"
 #include "scenarios/sweep_internal.h"
 
-bool k25_sweep_fail(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *format,
-                    ...)
-{
-    char text[sizeof reader->error->message];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    return k25_fail_at(reader->error, reader->sweep->file, node->line, node->column, "%s", text);
-}
-
 static void *take(const struct k25_sweep_reader *reader, size_t count, size_t size)
 {
     void *memory = k25_arena_take(&reader->sweep->arena, (count > 0 ? count : 1) * size);
     if (memory == NULL)
         k25_fail(reader->error, K25_RESOURCE, "out of memory");
     return memory;
-}
-
-static const char *copy(const struct k25_sweep_reader *reader, const char *text)
-{
-    char *memory = k25_arena_copy(&reader->sweep->arena, text, strlen(text));
-    if (memory == NULL)
-        k25_fail(reader->error, K25_RESOURCE, "out of memory");
-    return memory;
-}
-
-static const struct k25_plan_key *find_plan_key(const struct k25_sweep *sweep, const char *name)
-{
-    for (size_t i = 0; i < sweep->plan_keys; i++) {
-        if (strcmp(sweep->plan_key[i].path, name) == 0)
-            return &sweep->plan_key[i];
-    }
-    return NULL;
-}
-
-bool k25_sweep_read_key(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *name,
-                        struct k25_sweep_key *key)
-{
-    static const char *const heads[] = {"plan",        "machine",    "architecture", "weights",
-                                        "calibration", "parameters", "load",         NULL};
-    char head[64], hint[160];
-    const struct k25_sweep *sweep = reader->sweep;
-    snprintf(head, sizeof head, "%.*s", (int)strcspn(name, "."), name);
-    bool known = false;
-    for (int i = 0; heads[i] != NULL; i++)
-        known |= strcmp(head, heads[i]) == 0;
-    if (!known)
-        return k25_sweep_fail(reader, node,
-                              "unknown key '%s'%s; keys start with plan, machine, architecture, weights, "
-                              "calibration, parameters or load",
-                              name, k25_did_you_mean(head, heads, hint, sizeof hint));
-    if (strlen(name) >= 200)
-        return k25_sweep_fail(reader, node, "the name of the key is too long");
-    *key = (struct k25_sweep_key){copy(reader, name), NULL};
-    if (key->name == NULL || strcmp(head, "plan") != 0)
-        return key->name != NULL;
-    key->plan = find_plan_key(sweep, name);
-    if (key->plan != NULL)
-        return true;
-    const char **names = calloc(sweep->plan_keys + 1, sizeof *names);
-    for (size_t i = 0; names != NULL && i < sweep->plan_keys; i++)
-        names[i] = sweep->plan_key[i].path;
-    hint[0] = '\0';
-    if (names != NULL)
-        k25_did_you_mean(name, names, hint, sizeof hint);
-    free(names);
-    return k25_sweep_fail(
-        reader, node, "unknown key '%s'%s", name,
-        hint[0] != '\0' ? hint : ", expected a key of the plan that is a number, a word or true or false");
-}
-
-bool k25_sweep_read_value(const struct k25_sweep_reader *reader, const struct k25_sweep_key *key,
-                          const struct k25_yaml_node *node, struct k25_sweep_value *value)
-{
-    if (node->kind != K25_YAML_SCALAR)
-        return k25_sweep_fail(reader, node, "%s: expected a value, found %s", key->name,
-                              k25_yaml_kind_name(node->kind));
-    if (strlen(node->text) >= 256 || strpbrk(node->text, "\n\r\x1f") != NULL)
-        return k25_sweep_fail(reader, node, "%s: expected a value of one line and at most 255 bytes", key->name);
-    *value = (struct k25_sweep_value){copy(reader, node->text), 0, node->line, node->column};
-    if (value->text == NULL || key->plan == NULL)
-        return value->text != NULL;
-    /* The plan's own table judges; its message starts with the override that it takes this for. */
-    struct k25_plan plan = reader->sweep->plan;
-    struct k25_error error;
-    if (k25_schema_set(k25_plan_fields, "plan", key->name + strlen("plan."), node->text, &plan, NULL, &error)) {
-        value->number = k25_plan_get(key->plan, &plan);
-        return true;
-    }
-    size_t head = strlen("--set ") + strlen(key->name) + strlen("=") + strlen(node->text) + strlen(": ");
-    return k25_sweep_fail(reader, node, "%s: %s", key->name,
-                          strlen(error.message) > head ? error.message + head : error.message);
 }
 
 static bool open_keys(const struct k25_sweep_reader *reader, struct k25_sweep_axis *axis, size_t keys,
@@ -167,7 +79,7 @@ static bool number_value(const struct k25_sweep_reader *reader, double number, c
                          struct k25_sweep_value *value)
 {
     char text[40];
-    *value = (struct k25_sweep_value){copy(reader, k25_text_real(number, text, sizeof text)), number, node->line,
+    *value = (struct k25_sweep_value){k25_sweep_copy(reader, k25_text_real(number, text, sizeof text)), number, node->line,
                                       node->column};
     return value->text != NULL;
 }
@@ -341,7 +253,7 @@ static bool read_variants(const struct k25_sweep_reader *reader, const struct k2
     if (name != NULL && (name->kind != K25_YAML_SCALAR || name->text[0] == '\0' || strlen(name->text) > 60 ||
                          strpbrk(name->text, "\n\r\x1f") != NULL))
         return k25_sweep_fail(reader, name, "name: expected the name of a column");
-    axis->name = copy(reader, name != NULL ? name->text : "variant");
+    axis->name = k25_sweep_copy(reader, name != NULL ? name->text : "variant");
     axis->names = take(reader, variants->count, sizeof *axis->names);
     if (axis->name == NULL || axis->names == NULL)
         return false;
@@ -351,7 +263,7 @@ static bool read_variants(const struct k25_sweep_reader *reader, const struct k2
         return false;
     for (size_t i = 0; i < variants->count; i++) {
         const struct k25_yaml_node *variant = variants->values[i];
-        axis->names[i] = copy(reader, variants->keys[i]->text);
+        axis->names[i] = k25_sweep_copy(reader, variants->keys[i]->text);
         if (axis->names[i] == NULL)
             return false;
         if (strlen(axis->names[i]) >= 256 || strpbrk(axis->names[i], "\n\r\x1f") != NULL)

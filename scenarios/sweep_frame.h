@@ -3,7 +3,7 @@
 #ifndef K25_SCENARIOS_SWEEP_FRAME_H
 #define K25_SCENARIOS_SWEEP_FRAME_H
 
-#include "scenarios/sweep_file.h"
+#include "scenarios/sweep.h"
 
 enum k25_sweep_format { K25_SWEEP_CSV, K25_SWEEP_JSONL };
 extern const char *const k25_sweep_format_names[]; /* "csv", "jsonl", NULL */

@@ -2,7 +2,7 @@
 #ifndef K25_SCENARIOS_SWEEP_GRID_H
 #define K25_SCENARIOS_SWEEP_GRID_H
 
-#include "scenarios/sweep_file.h"
+#include "scenarios/sweep.h"
 
 struct k25_sweep_cursor {
     const struct k25_sweep *sweep;

@@ -3,7 +3,7 @@
 #define K25_SCENARIOS_SWEEP_INTERNAL_H
 
 #include "base/yaml.h"
-#include "scenarios/sweep_file.h"
+#include "scenarios/sweep.h"
 
 /* One "KEY=VALUE" for the loader of scenarios, and where it stands. */
 struct k25_sweep_override {
@@ -23,6 +23,9 @@ struct k25_sweep_reader {
 /* An error at a node. */
 bool k25_sweep_fail(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *format,
                     ...) __attribute__((format(printf, 3, 4)));
+
+/* A copy of the text in the arena of the sweep; NULL when memory is out. */
+const char *k25_sweep_copy(const struct k25_sweep_reader *reader, const char *text);
 
 /* A key as --set has it: of the plan, or the start of one outside of it. */
 bool k25_sweep_read_key(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *name,

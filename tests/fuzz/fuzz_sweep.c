@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "scenarios/sweep_file.h"
 #include "scenarios/sweep_run.h"
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};

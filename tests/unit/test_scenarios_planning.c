@@ -13,6 +13,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "scenarios/sweep_file.h"
 #include "scenarios/sweep_grid.h"
 
 enum { CONTEXTS = 6, BATCHES = 8, DCPS = 4, CHAINS = 5 };

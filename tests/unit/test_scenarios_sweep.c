@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "scenarios/outputs.h"
+#include "scenarios/sweep_file.h"
 #include "scenarios/sweep_grid.h"
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
