@@ -78,7 +78,8 @@ double k25_wait_time(int n, double segment, const struct k25_params *params)
     const double *p = params->value;
     if (n == 1)
         return 0;
-    double jitter = k25_normal_max(n) * hypot(p[K25_SKEW_SIGMA], p[K25_SKEW_RHO] * segment);
+    double sigma = p[K25_SKEW_SIGMA], drawn = p[K25_SKEW_RHO] * segment;
+    double jitter = k25_normal_max(n) * sqrt(sigma * sigma + drawn * drawn);
     double lag = p[K25_SKEW_LAG] * (n - 1) / n;
     double larger = fmax(jitter, lag), q = k25_wait_exponent(n);
     return larger > 0 ? larger * pow(1 + pow(fmin(jitter, lag) / larger, q), 1 / q) : 0;
