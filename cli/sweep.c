@@ -137,12 +137,12 @@ static bool check_options(struct k25_error *error)
 
 /* ---- answers ---- */
 
-static enum k25_status conclude(const struct k25_sweep_frame *frame, struct k25_sweep_store *store,
-                                struct k25_error *error)
+static enum k25_status conclude(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame,
+                                struct k25_sweep_store *store, struct k25_error *error)
 {
     bool piped = to_stdout();
     cli_sweep_counts(piped ? stderr : stdout, frame, store);
-    if (!piped && !cli_sweep_best(frame, store, error))
+    if (!piped && !cli_sweep_best(sweep, frame, store, error))
         return cli_failed(error);
     if (store->next < store->to) {
         k25_fail(error, K25_RESOURCE, "stopped after %llu of %llu points%s",
@@ -233,7 +233,7 @@ static enum k25_status run_sweep(const struct k25_sweep *sweep, const struct k25
     enum k25_status status = K25_OK;
     bool ok = prepare(&task, sweep, team, error) && go_through(&task, sweep, team, error);
     if (ok && (team == NULL || team->rank == 0))
-        status = conclude(&task.frame, &task.store, error);
+        status = conclude(sweep, &task.frame, &task.store, error);
     k25_sweep_store_close(&task.store);
     k25_sweep_frame_free(&task.frame);
     return ok ? status : cli_failed(error);
@@ -261,7 +261,7 @@ static enum k25_status merge(const char *const *files, struct k25_error *error)
     enum k25_status status = K25_OK;
     bool ok = k25_sweep_merge(files, cli_count(files), given.out, &frame, &store, error);
     if (ok)
-        status = conclude(&frame, &store, error);
+        status = conclude(NULL, &frame, &store, error);
     k25_sweep_store_close(&store);
     k25_sweep_frame_free(&frame);
     return ok ? status : cli_failed(error);

@@ -1,10 +1,14 @@
 #include "cli/sweep_summary.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/answer.h"
 #include "cli/table.h"
+#include "model/uncertainty.h"
+#include "scenarios/sweep_find.h"
 
 enum { SHOWN = 40 /* rows of a front */, GROUPS = 40 };
 
@@ -78,12 +82,42 @@ static void add_cell(const struct k25_sweep_frame *frame, struct k25_sweep_cell 
         cli_table_text(table, "%s", text);
 }
 
-/* At most `most` rows, evenly spaced when there are more. */
-static bool print_rows(const struct k25_sweep_frame *frame, const struct k25_ranked *items, size_t count,
-                       size_t most, struct k25_error *error)
+/* What leads from a row back to its question. */
+struct summary {
+    const struct k25_sweep *sweep; /* NULL: nothing does */
+    const struct k25_sweep_frame *frame;
+    struct k25_sweep_texts *texts;
+};
+
+static double tok_s_of(const void *question, const struct k25_params *params)
 {
+    static struct k25_prediction prediction;
+    k25_predict(question, params, &prediction);
+    return prediction.tok_s;
+}
+
+/* Half of the 90 % interval of a row's throughput, in per cent of it; NAN when nobody knows. */
+static double sureness(const struct summary *summary, const struct k25_sweep_cell *cells)
+{
+    static struct k25_uncertainty uncertainty; /* too large for a stack */
+    static struct k25_sweep_cursor cursor;
+    struct k25_question question;
+    struct k25_error error;
+    if (summary->sweep == NULL || !k25_sweep_find(summary->sweep, summary->frame, summary->texts, cells, &cursor) ||
+        !k25_sweep_question(&cursor, &question, &error))
+        return NAN;
+    const struct k25_scenario *scenario = &summary->sweep->scenario[cursor.scenario];
+    cli_uncertainty(scenario, &uncertainty);
+    return 100 * expm1(K25_Z90 * k25_spread_of(tok_s_of, &question, &scenario->params, &uncertainty));
+}
+
+/* At most `most` rows, evenly spaced when there are more. */
+static bool print_rows(const struct summary *summary, const struct k25_ranked *items, size_t count, size_t most,
+                       struct k25_error *error)
+{
+    const struct k25_sweep_frame *frame = summary->frame;
     size_t picked[K25_SWEEP_COLUMNS], columns = pick_columns(frame, picked), shown = count < most ? count : most;
-    struct cli_column column[K25_SWEEP_COLUMNS + 1] = {{0}};
+    struct cli_column column[K25_SWEEP_COLUMNS + 2] = {{0}};
     struct k25_sweep_cell cells[K25_SWEEP_COLUMNS];
     struct cli_table table;
     for (size_t i = 0; i < columns; i++) {
@@ -96,6 +130,7 @@ static bool print_rows(const struct k25_sweep_frame *frame, const struct k25_ran
                     (cells[picked[i]].length == 0 || strncmp(cells[picked[i]].text, "null", 4) == 0);
         column[i] = (struct cli_column){name, empty ? NULL : name, key ? CLI_TEXT : CLI_FIGURE, 40};
     }
+    column[columns] = (struct cli_column){"tok_s_90_pct", summary->sweep != NULL ? "tok_s +- %" : NULL, CLI_FIGURE, 40};
     cli_table_open(&table, column);
     for (size_t r = 0; r < shown; r++) {
         const struct k25_ranked *item = &items[shown == count ? r : r * (count - 1) / (shown - 1)];
@@ -103,6 +138,11 @@ static bool print_rows(const struct k25_sweep_frame *frame, const struct k25_ran
             continue;
         for (size_t i = 0; i < columns; i++)
             add_cell(frame, cells[picked[i]], picked[i], &table);
+        double percent = sureness(summary, cells);
+        if (isnan(percent))
+            cli_table_nothing(&table);
+        else
+            cli_table_number(&table, percent);
     }
     bool ok = cli_table_print(&table, error);
     cli_table_close(&table);
@@ -128,9 +168,9 @@ static void print_group(const struct k25_sweep_frame *frame, const struct k25_sw
     }
 }
 
-static bool print_front(const struct k25_sweep_frame *frame, struct k25_sweep_group *group,
-                        struct k25_error *error)
+static bool print_front(const struct summary *summary, struct k25_sweep_group *group, struct k25_error *error)
 {
+    const struct k25_sweep_frame *frame = summary->frame;
     char count[40];
     k25_front_sort(&group->front);
     printf("\nPareto front");
@@ -144,32 +184,48 @@ static bool print_front(const struct k25_sweep_frame *frame, struct k25_sweep_gr
     if (group->front.count > SHOWN)
         printf(", %d of them", SHOWN);
     printf("\n");
-    return print_rows(frame, group->front.item, group->front.count, SHOWN, error);
+    return print_rows(summary, group->front.item, group->front.count, SHOWN, error);
 }
 
-static bool print_top(const struct k25_sweep_frame *frame, const struct k25_sweep_group *group,
-                      struct k25_error *error)
+static bool print_top(const struct summary *summary, const struct k25_sweep_group *group, struct k25_error *error)
 {
+    const struct k25_sweep_frame *frame = summary->frame;
     printf("\nbest %zu", group->top.count);
     print_group(frame, group);
     printf(": ");
     print_objective(frame, 0);
     printf("\n");
-    return print_rows(frame, group->top.item, group->top.count, group->top.count, error);
+    return print_rows(summary, group->top.item, group->top.count, group->top.count, error);
 }
 
-bool cli_sweep_best(const struct k25_sweep_frame *frame, struct k25_sweep_store *store, struct k25_error *error)
+static bool print_groups(const struct summary *summary, struct k25_sweep_store *store, struct k25_error *error)
 {
     struct k25_digest *digest = &store->digest;
     size_t shown = digest->count < GROUPS ? digest->count : GROUPS;
     for (size_t g = 0; g < shown; g++) {
         struct k25_sweep_group *group = &digest->group[g];
-        if (frame->objectives > 1 && !print_front(frame, group, error))
+        if (summary->frame->objectives > 1 && !print_front(summary, group, error))
             return false;
-        if (group->top.count > 0 && !print_top(frame, group, error))
+        if (group->top.count > 0 && !print_top(summary, group, error))
             return false;
     }
     if (shown < digest->count)
         printf("\n%zu more groups are not shown\n", digest->count - shown);
+    if (summary->sweep != NULL && shown > 0 && summary->frame->objectives > 0)
+        printf("\ntok_s +- %%: 90 %% interval, of what is not known of the parameters\n");
     return true;
+}
+
+bool cli_sweep_best(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame, struct k25_sweep_store *store,
+                    struct k25_error *error)
+{
+    struct summary summary = {sweep, frame, NULL};
+    if (sweep != NULL) {
+        summary.texts = k25_sweep_texts_make(sweep, frame, error);
+        if (summary.texts == NULL)
+            return false;
+    }
+    bool ok = print_groups(&summary, store, error);
+    k25_sweep_texts_free(summary.texts);
+    return ok;
 }

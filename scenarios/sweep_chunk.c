@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "scenarios/outputs.h"
+#include "scenarios/sweep_find.h"
 #include "scenarios/sweep_texts_internal.h"
 
 enum { LINE = 64 /* bytes of a cache line */, SYMBOLS = 256, OUTPUTS = 64 };
@@ -278,10 +279,7 @@ static bool ask(struct k25_sweep_worker *worker)
         *question = *last; /* what does not depend on the plan, and the links where their ranks stay */
         valid = k25_question_replan(question, &worker->cursor.plan, NULL, &error);
     } else {
-        struct k25_draft draft = k25_scenario_draft(scenario);
-        valid = k25_question_make(&scenario->architecture, &scenario->weights, &draft, &scenario->machine,
-                                  &worker->cursor.plan, NULL, question, &error);
-        question->residuals = k25_scenario_residuals(scenario);
+        valid = k25_sweep_question(&worker->cursor, question, &error);
     }
     if (!valid) {
         k25_sweep_count_invalid(&worker->chunk.counts, error.message, 1);

@@ -68,6 +68,19 @@ def leftovers(out):
     return [out + end for end in (".part", ".state") if os.path.exists(out + end)]
 
 
+def without_intervals(summary):
+    """The summary as of merged rows: without the last column, which needs the sweep, and the line about it."""
+    lines, cut = [], None
+    for line in summary.splitlines():
+        if "tok_s +- %" in line and not line.startswith("tok_s +- %:"):
+            cut = line.index("tok_s +- %")
+        if line == "":
+            cut = None
+        if not line.startswith("tok_s +- %:"):
+            lines.append(line if cut is None else line[:cut].rstrip())
+    return "\n".join(lines).rstrip()
+
+
 def same(what, out, summary=None):
     check(what + ": rows", os.path.exists(out) and digest(out) == WANTED, out)
     if summary is not None:
@@ -92,7 +105,8 @@ def shards():
         random.shuffle(names)
         if count > 1:
             done = run([PROGRAM, "sweep", "--merge", *names, "-o", "merged%d.csv" % count])
-            same("%d shards merged" % count, "merged%d.csv" % count, done.stdout)
+            same("%d shards merged" % count, "merged%d.csv" % count)
+            check("%d shards merged: summary" % count, done.stdout.rstrip() == without_intervals(SUMMARY), done.stdout)
     done = run([PROGRAM, "sweep", "--merge", "shard1_of_3.csv", "shard3_of_3.csv", "-o", "no.csv"])
     check("a missing shard is an error", done.returncode == 2 and "shard 2 of 3 is missing" in done.stderr, done.stderr)
     done = run([PROGRAM, "sweep", "--merge", "shard1_of_2.csv", "shard1_of_2.csv", "-o", "no.csv"])
