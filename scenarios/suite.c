@@ -125,21 +125,40 @@ static const char *missing_name(const char *message, const char *const *set, siz
     return NULL;
 }
 
+/* The draft of an EAGLE-3 row whose group has no scenario to name one: MODEL-eagle3 or MODEL-eagle3-mla of the zoo; "" when
+ * there is none. */
+static const char *draft_of(const struct k25_library *library, const struct row *row, char name[160])
+{
+    static const char *const endings[] = {"-eagle3", "-eagle3-mla"};
+    char path[1024];
+    struct k25_error none;
+    if (row->point->described || strcmp(cell(row, "spec_kind"), k25_speculation_names[K25_SPEC_EAGLE3]) != 0)
+        return "";
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, 160, "%.140s%s", cell(row, "model"), endings[i]);
+        if (k25_library_find(library, K25_SHELF_ARCHITECTURE, name, "", "", path, sizeof path, &none))
+            return name;
+    }
+    return "";
+}
+
 /* The scenario with the row's architecture, weights and machine: loaded once, then shared. NULL with the row skipped
  * when something it names is not in the library. */
 static struct k25_scenario *obtain(const struct k25_library *library, struct k25_suite *suite, const char *name,
                                    const char *const *set, size_t count, struct row *row)
 {
-    char model[160], weights[160], machine[160], key[1024];
-    const char *all[K25_MAX_SET + 3];
+    enum { NAMES = 4 };
+    char model[160], weights[160], machine[160], draft[160] = "", found[160], key[1024];
+    const char *all[K25_MAX_SET + NAMES];
     size_t used = 0;
     const struct { const char *key, *value; char *text; } names[] = {
         {"architecture", cell(row, "model"), model},
         {"weights", cell(row, "weights_kind"), weights},
         {"machine", row->point->described && cell(row, "wiring")[0] == '\0' ? "" : machine_of(row), machine},
+        {"draft", draft_of(library, row, found), draft},
     };
-    for (int i = 0; i < 3; i++) {
-        if (names[i].value[0] == '\0' && !row->point->described)
+    for (int i = 0; i < NAMES; i++) {
+        if (i < 3 && names[i].value[0] == '\0' && !row->point->described)
             skip(row, "%s is unknown", names[i].key);
         if (strchr(names[i].value, '/') != NULL)
             skip(row, "%s '%.100s' is not a name", names[i].key, names[i].value);
@@ -151,7 +170,7 @@ static struct k25_scenario *obtain(const struct k25_library *library, struct k25
         return NULL;
     for (size_t i = 0; i < count; i++)
         all[used++] = set[i];
-    snprintf(key, sizeof key, "%s %s %s %s", name, model, weights, machine);
+    snprintf(key, sizeof key, "%s %s %s %s %s", name, model, weights, machine, draft);
     for (size_t i = 0; i < suite->settings; i++) {
         if (strcmp(suite->setting[i]->key, key) == 0)
             return &suite->setting[i]->scenario;
@@ -195,6 +214,8 @@ static void read_speculation(struct row *row, struct k25_plan_speculation *plan)
         skip(row, "spec_tokens is unknown");
     else if (cell(row, "spec_tokens")[0] != '\0')
         plan->tokens = whole(row, "spec_tokens", 0);
+    if (strcmp(cell(row, "attention"), "triton_mla") == 0)
+        plan->verify = K25_VERIFY_ROWS; /* that kernel knows no other way */
     snprintf(plan->acceptance, sizeof plan->acceptance, "%.*s", (int)sizeof plan->acceptance - 1, acceptance);
     /* A step needs no acceptance; its tokens do. */
     if (acceptance[0] == '\0' && strcmp(cell(row, "metric"), k25_metric_names[K25_METRIC_STEP_MS]) != 0)

@@ -14,7 +14,7 @@ static struct k25_suite suite;
 /* A row of a group that no scenario describes, and its columns. */
 static const char *const columns[][2] = {
     {"id", "R1"}, {"group", "elsewhere"}, {"variant", "1"}, {"model", "kimi-k2.6"}, {"weights_kind", "int4_g32"},
-    {"spec_kind", "none"}, {"allreduce_kind", "oneshot_then_nccl"}, {"oneshot_max_bytes", "57344"},
+    {"spec_kind", "none"}, {"attention", ""}, {"allreduce_kind", "oneshot_then_nccl"}, {"oneshot_max_bytes", "57344"},
     {"oneshot_max_rows", "8"}, {"wiring", "two_socket_direct"}, {"cell_seconds", "30"}, {"kv_dtype", "fp8"},
     {"gpu", "RTX PRO 6000 Blackwell"}, {"num_gpus", "8"}, {"tp", "8"}, {"ep", "1"}, {"dp", "1"}, {"pp", "1"},
     {"dcp", "1"}, {"spec_tokens", ""}, {"spec_acceptance", ""}, {"concurrency", "4"}, {"context", "16232"},
@@ -25,13 +25,13 @@ struct change {
     const char *column, *value;
 };
 
-/* points.csv with that row, up to four cells of it changed; a value of NULL leaves the column out. */
+/* points.csv with that row, up to five cells of it changed; a value of NULL leaves the column out. */
 static void put_row(const struct change *changes)
 {
     char head[2048] = "", row[2048] = "";
     for (int i = 0; i < COLUMNS; i++) {
         const char *value = columns[i][1];
-        for (int c = 0; c < 4 && changes[c].column != NULL; c++) {
+        for (int c = 0; c < 5 && changes[c].column != NULL; c++) {
             if (strcmp(changes[c].column, columns[i][0]) == 0)
                 value = changes[c].value;
         }
@@ -129,6 +129,17 @@ static void a_row_may_spread_and_draft(void **state)
     assert_true(point->question.plan.speculation.method == K25_SPEC_NGRAM);
     assert_true(point->question.plan.speculation.tokens == 3 && point->question.tokens_per_step == 2.5);
     k25_suite_free(&suite);
+    /* A group without a scenario takes the draft that the zoo has for its model, and the kernel's own way to verify. */
+    point = one(ROW({"spec_kind", "eagle3"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"},
+                    {"attention", "triton_mla"}));
+    assert_string_equal(point->skip, "");
+    assert_string_equal(point->question.draft.architecture->name, "kimi-k2.6-eagle3-mla");
+    assert_int_equal(point->question.plan.speculation.verify, K25_VERIFY_ROWS);
+    k25_suite_free(&suite);
+    point = one(ROW({"spec_kind", "ngram"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"}));
+    assert_null(point->question.draft.architecture);
+    assert_int_equal(point->question.plan.speculation.verify, K25_VERIFY_SHARED);
+    k25_suite_free(&suite);
     point = one(ROW({"spec_kind", "ngram"}, {"spec_tokens", "3"}, {"metric", "step_ms"}));
     assert_string_equal(point->skip, "");
     assert_true(isnan(point->question.tokens_per_step));
@@ -179,7 +190,8 @@ static const struct { struct change change[5]; const char *reason;
      "plan.speculation.method: kimi-k2.6 has no multi-token-prediction layer, expected eagle3, ngram, draft or none"},
     {{{"spec_kind", "ngram"}, {"spec_tokens", "3"}, {"spec_acceptance", "0.6/0.5"}},
      "plan.speculation.acceptance: '0.6/0.5' has 2 rates, expected one for each of 3 tokens"},
-    {{{"spec_kind", "eagle3"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"}},
+    {{{"spec_kind", "eagle3"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"}, {"model", "minimax-m2.5"},
+      {"weights_kind", "nvfp4"}},
      "plan.speculation.method: eagle3 needs a draft model, expected the scenario's draft to name one"},
     {{{"dp", "2"}, {"tp", "4"}}, "does not fit: the cache holds 0 of 64928 tokens"}, /* 4 x 16232 */
     {{{"dcp", "3"}}, "plan.dcp: 3 does not divide the 8 ranks of plan.tp"},
