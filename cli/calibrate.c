@@ -291,9 +291,9 @@ static bool fix_others(struct calibration *c, struct k25_error *error)
 {
     char hint[80];
     for (char **name = given.only; name != NULL && *name != NULL; name++) {
-        bool known = false;
+        bool known = false; /* "" starts every name and would fix none */
         for (int id = 0; id < K25_PARAMS; id++)
-            known = known || strncmp(k25_param_info[id].name, *name, strlen(*name)) == 0;
+            known = known || (**name != '\0' && strncmp(k25_param_info[id].name, *name, strlen(*name)) == 0);
         if (!known) {
             cli_misused(&cli_calibrate, error, "--only %s: no parameter starts so%s", *name,
                         k25_did_you_mean(*name, k25_param_names, hint, sizeof hint));

@@ -43,7 +43,7 @@ static bool read_options(struct k25_simulation *simulation, struct k25_error *er
         !whole("slow-rank", given.slow_rank, 0, K25_MAX_GPUS - 1, &slow, error))
         return false;
     if (given.noise != NULL && (!k25_parse_real(given.noise, &noise) || noise < 0 || noise > 100)) {
-        cli_misused(&cli_simulate, error, "--noise %s: expected a percentage", given.noise);
+        cli_misused(&cli_simulate, error, "--noise %s: expected per cent from 0 to 100", given.noise);
         return false;
     }
     *simulation = (struct k25_simulation){.steps = (int)steps, .seed = (uint64_t)seed, .kernel_noise = noise / 100,

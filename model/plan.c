@@ -100,7 +100,8 @@ const struct k25_field k25_plan_fields[] = {
     {.key = "pp", .type = K25_INT, .offset = offsetof(struct k25_plan, pp), .fallback = "1", .min = 1,
      .max = K25_MAX_GPUS, .unit = "stages", .doc = "pipeline stages"},
     {.key = "microbatches", .type = K25_INT, .offset = offsetof(struct k25_plan, microbatches), .fallback = "0",
-     .min = 0, .max = 1024, .unit = "batches", .doc = "batches under way in a pipeline; 0: as many as stages"},
+     .min = 0, .max = 1024, .unit = "batches",
+     .doc = "batches under way in a pipeline; 0: as many as stages or sequences"},
     {.key = "attention_dp", .type = K25_BOOL, .offset = offsetof(struct k25_plan, attention_dp),
      .fallback = "false", .doc = "attention data-parallel: each of the tp ranks has sequences of its own"},
     {.key = "dcp_exchange", .type = K25_ENUM, .offset = offsetof(struct k25_plan, dcp_exchange),
@@ -259,6 +260,35 @@ static bool check_ranges(const struct k25_plan *plan, const struct k25_inputs *i
     return true;
 }
 
+/* Sequences of one pipeline: the batch over replicas and, where attention is data-parallel, ranks. */
+static int pipeline_sequences(const struct k25_plan *plan)
+{
+    int over = plan->dp * (plan->attention_dp ? plan->tp : 1);
+    return (plan->batch + over - 1) / over;
+}
+
+/* A micro-batch has at least one sequence; a prompt rides along in one of them, and steps of unlike micro-batches have
+ * no price. */
+static bool check_pipeline(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                           const struct k25_inputs *inputs, struct k25_error *error)
+{
+    if (plan->pp > k25_layer_count(architecture))
+        return k25_inputs_fail(inputs, "plan.pp", error, "%d stages for the %d layers of %s", plan->pp,
+                               k25_layer_count(architecture), architecture->name);
+    if (plan->dp > plan->batch)
+        return k25_inputs_fail(inputs, "plan.dp", error, "%d replicas for %d sequence%s", plan->dp, plan->batch,
+                               plan->batch == 1 ? "" : "s");
+    int sequences = pipeline_sequences(plan);
+    if (plan->pp > 1 && plan->microbatches > sequences)
+        return k25_inputs_fail(inputs, "plan.microbatches", error, "%d micro-batches of the %d sequence%s of a rank",
+                               plan->microbatches, sequences, sequences == 1 ? "" : "s");
+    if (plan->prefill.tokens > 0 && k25_microbatches(plan) > 1)
+        return k25_inputs_fail(inputs, "plan.prefill.tokens", error,
+                               "a prompt in one of %d micro-batches of a pipeline is not supported yet, "
+                               "expected 0, or plan.microbatches 1", k25_microbatches(plan));
+    return true;
+}
+
 bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *architecture,
                     const struct k25_machine *machine, const struct k25_inputs *inputs, struct k25_error *error)
 {
@@ -267,14 +297,8 @@ bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *
         return k25_fail(error, K25_BAD_INPUT, "%s: its %s is not supported yet", architecture->name, unsupported);
     if (!check_ranges(plan, inputs, error) || !check_experts(plan, architecture, inputs, error) ||
         !k25_plan_divides(plan, architecture, inputs, error) || !check_dcp(plan, architecture, inputs, error) ||
-        !check_speculation(plan, architecture, inputs, error))
+        !check_speculation(plan, architecture, inputs, error) || !check_pipeline(plan, architecture, inputs, error))
         return false;
-    if (plan->pp > k25_layer_count(architecture))
-        return k25_inputs_fail(inputs, "plan.pp", error, "%d stages for the %d layers of %s", plan->pp,
-                               k25_layer_count(architecture), architecture->name);
-    if (plan->dp > plan->batch)
-        return k25_inputs_fail(inputs, "plan.dp", error, "%d replicas for %d sequence%s", plan->dp, plan->batch,
-                               plan->batch == 1 ? "" : "s");
     if (plan->tp > 1 && !machine->p2p &&
         (plan->allreduce.backend == K25_AR_ONESHOT || plan->allreduce.backend == K25_AR_ONESHOT_THEN_NCCL))
         return k25_inputs_fail(inputs, "plan.allreduce.backend", error,
@@ -294,7 +318,10 @@ bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *
 
 int k25_microbatches(const struct k25_plan *plan)
 {
-    return plan->pp == 1 ? 1 : plan->microbatches > 0 ? plan->microbatches : plan->pp;
+    if (plan->pp == 1)
+        return 1;
+    int sequences = pipeline_sequences(plan);
+    return plan->microbatches > 0 ? plan->microbatches : plan->pp < sequences ? plan->pp : sequences;
 }
 
 double k25_stage_share(const struct k25_plan *plan, int layers)

@@ -146,7 +146,7 @@ bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *
 bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture *architecture,
                       const struct k25_inputs *inputs, struct k25_error *error);
 
-/* Micro-batches under way in the pipeline: 1 without one. */
+/* Micro-batches under way in the pipeline: 1 without one, by default one a stage, but none without a sequence. */
 int k25_microbatches(const struct k25_plan *plan);
 
 /* Share of `layers` layers on the stage that has most of them: 1 without a pipeline. */

@@ -424,6 +424,35 @@ static void pipelines_of_micro_batches(void **state)
     }
 }
 
+/* A pipeline has no micro-batches without sequences, given or by default, and a prompt is in one of them. */
+static void micro_batches_have_sequences(void **state)
+{
+    (void)state;
+    struct k25_params params = round_params();
+    struct box box;
+    open_kimi(&box);
+    box.plan.tp = 4;
+    box.plan.pp = 2;
+    box.plan.batch = 1;
+    box.plan.microbatches = 1;
+    answer(&box, NULL, &params, &q);
+    box.plan.microbatches = 0;
+    answer(&box, NULL, &params, &p);
+    assert_true(p.step == q.step && p.memory.need_tokens == q.memory.need_tokens && step->sequences == 1);
+    box.plan.microbatches = 2;
+    refuse(&box, "plan.microbatches: 2 micro-batches of the 1 sequence of a rank");
+    box.plan.batch = 9;
+    box.plan.microbatches = 4;
+    box.plan.attention_dp = true; /* 9 over 4 ranks: 3 on the fullest */
+    refuse(&box, "plan.microbatches: 4 micro-batches of the 3 sequences of a rank");
+    box.plan.attention_dp = false;
+    box.plan.prefill.tokens = 16;
+    refuse(&box, "plan.prefill.tokens: a prompt in one of 4 micro-batches of a pipeline is not supported yet, "
+                 "expected 0, or plan.microbatches 1");
+    box.plan.microbatches = 1;
+    answer(&box, NULL, &params, &p);
+}
+
 static void a_stage_holds_its_layers(void **state)
 {
     (void)state;
@@ -465,6 +494,7 @@ int main(void)
         cmocka_unit_test(attention_dp_replicates_all_but_the_experts),
         cmocka_unit_test(replicas_are_as_fast_as_one),
         cmocka_unit_test(pipelines_of_micro_batches),
+        cmocka_unit_test(micro_batches_have_sequences),
         cmocka_unit_test(a_stage_holds_its_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

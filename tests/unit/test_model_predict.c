@@ -101,6 +101,9 @@ static void random_spread_box(struct box *box, uint64_t *seed)
         plan.speculation.drafting = (int)(3 * uniform(seed));
         strcpy(plan.speculation.acceptance, "0.5");
     }
+    /* micro-batches with a sequence each, and one when a prompt rides along */
+    int over = plan.dp * (plan.attention_dp ? plan.tp : 1), sequences = (plan.batch + over - 1) / over;
+    plan.microbatches = plan.prefill.tokens > 0 ? 1 : plan.microbatches < sequences ? plan.microbatches : sequences;
     box->plan = plan;
 }
 
