@@ -218,6 +218,8 @@ void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
         say_range("tp", plan->tp, set->tp, 1, set->name, sentences);
     }
     cli_say_unmeasured(plan, sentences);
+    if (plan->dcp == 2 && scenario->architecture.mla.heads > 0 && scenario->architecture.indexer.heads == 0)
+        cli_say(sentences, "DCP 2: how MLA attention pads its gathered heads was measured with DCP 4 and 8 alone");
     say_blocks(scenario, sentences);
     say_weights(scenario, sentences);
     if (plan->graph.mode == K25_GRAPH_NONE && answer->prediction.step_work.tokens > 0 &&

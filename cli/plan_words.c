@@ -44,7 +44,8 @@ static void parallel_words(const struct k25_plan *plan, char *out, size_t size)
         used += (size_t)snprintf(out + used, size - used, ", %s drafting %d", k25_speculation_names[plan->speculation.method],
                                  plan->speculation.tokens);
     if (plan->prefill.tokens > 0)
-        snprintf(out + used, size - used, ", beside %d prompt tokens", plan->prefill.tokens);
+        snprintf(out + used, size - used, ", beside %d prompt token%s", plan->prefill.tokens,
+                 plan->prefill.tokens == 1 ? "" : "s");
 }
 
 void cli_plan_words(const struct cli_answer *answer, char *out, size_t size)

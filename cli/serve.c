@@ -47,7 +47,8 @@ static const char left_out[] =
     "Left out: network and tokeniser unless load.front_ms says, the common start of a short test unless "
     "load.rounds says how many requests a user sends, and the crowd that stays together after it; lengths "
     "that vary, preemption and recomputation when caches overflow, the last chunk of a prompt filled up "
-    "with the next, caches shared between sequences, and the spread of TTFT and TPOT around these means.";
+    "with the next, caches shared between sequences, what a rank waits for the chunks of others where "
+    "attention is data-parallel, and the spread of TTFT and TPOT around these means.";
 
 static const char definitions[] =
     "TTFT is from sending to the first token, TPOT (latency - TTFT) / (output - 1). \"step ms\" and \"with "

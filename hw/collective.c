@@ -50,7 +50,7 @@ double k25_allgather_time(enum k25_backend protocol, double bytes, const struct 
                           const struct k25_params *params)
 {
     int n = group->n;
-    return n == 1 ? 0 : ring_time(protocol, n - 1, (n - 1) * bytes, group, params);
+    return n == 1 ? 0 : params->value[K25_NCCL_GATHER] * ring_time(protocol, n - 1, (n - 1) * bytes, group, params);
 }
 
 double k25_alltoall_time(double bytes, const struct k25_group *group, const struct k25_params *params)

@@ -79,8 +79,11 @@ void k25_allreduce_slopes(enum k25_backend backend, double bytes, const struct k
 void k25_allgather_slopes(enum k25_backend protocol, double bytes, const struct k25_group *group,
                           const struct k25_params *params, double weight, struct k25_slopes *slopes)
 {
-    if (group->n > 1)
-        ring_slopes(protocol, group->n - 1, (group->n - 1) * bytes, group, params, weight, slopes);
+    double gather = params->value[K25_NCCL_GATHER];
+    if (group->n == 1)
+        return;
+    slopes->param[K25_NCCL_GATHER] += weight * k25_allgather_time(protocol, bytes, group, params);
+    ring_slopes(protocol, group->n - 1, (group->n - 1) * bytes, group, params, weight * gather, slopes);
 }
 
 /* One hop of the Simple protocol. */

@@ -62,7 +62,7 @@
     X(MLA_MEM, "mla.eta_mem", "share", 1, "share of the DRAM rate reading the latent cache")                       \
     X(MLA_SPLITS, "mla.splits", "splits", 1, "key-value splits of a sequence that CUDA graphs are captured with")  \
     X(MLA_SPLIT_TOKENS, "mla.split_tokens", "tokens", 1, "context of one split when the splits follow the context (no graph)")\
-    X(MLA_GATHERED, "mla.gathered_heads", "heads", 1, "query heads that MLA attention computes at least once ranks gather their queries")\
+    X(MLA_GATHERED, "mla.gathered_heads", "heads", 1, "query heads that MLA attention pads gathered queries to, doubling them at most")\
     X(INDEXER_T0, "indexer.t0", "us", 1e-6, "floor of scoring the cache for sparse attention")                      \
     X(INDEXER_MEM, "indexer.eta_mem", "share", 1, "share of the DRAM rate reading the index keys")                 \
     X(LINEAR_T0, "linear.t0", "us", 1e-6, "floor of one step of gated delta-rule attention")                       \
@@ -83,6 +83,7 @@
     X(NCCL_SIMPLE_HOP, "nccl.simple_hop", "us", 1e-6, "one Simple hop beside the link's own latency")             \
     X(NCCL_ETA, "nccl.eta", "share", 1, "share of the ring bandwidth with LL128 or Simple on 2 GPUs")             \
     X(NCCL_RING, "nccl.ring", "share", 1, "of that, left when more than 2 GPUs keep both directions busy")        \
+    X(NCCL_GATHER, "nccl.gather", "times", 1, "a ring gather or reduce-scatter / what its hops and bytes cost in an AllReduce")\
     X(ONESHOT_BASE, "oneshot.base", "us", 1e-6, "one-shot AllReduce: launch, flags, reduction")                   \
     X(ONESHOT_PEER, "oneshot.peer", "us", 1e-6, "one-shot: flag written to and awaited from one peer")             \
     X(ONESHOT_ETA, "oneshot.eta", "share", 1, "share of its own link that a rank reading its peers reaches")      \

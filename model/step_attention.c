@@ -190,6 +190,13 @@ static double latent_bytes(const struct k25_builder *b, const struct k25_layers 
     return (mla->kv_lora_rank + mla->qk_rope_dim) * k25_kv_bytes(b->plan->kv_dtype);
 }
 
+/* Query heads that a rank computes: where it gathers those of others, the kernel pads them, to twice their number at most. */
+static double padded_heads(const struct k25_builder *b, double heads)
+{
+    double gathered = heads * b->plan->dcp;
+    return b->plan->dcp == 1 ? heads : fmax(gathered, fmin(2 * gathered, b->params->value[K25_MLA_GATHERED]));
+}
+
 static void add_mla(struct k25_builder *b, const struct k25_layers *layers)
 {
     const struct k25_architecture *a = b->architecture;
@@ -215,7 +222,7 @@ static void add_mla(struct k25_builder *b, const struct k25_layers *layers)
     add_exchange(b, "gather_queries", K25_OP_ALLGATHER, heads * latent * K25_ACTIVATION);
 
     struct k25_attention_work work = attention_work(b);
-    work.heads = b->plan->dcp == 1 ? heads : fmax(heads * b->plan->dcp, b->params->value[K25_MLA_GATHERED]);
+    work.heads = padded_heads(b, heads);
     work.key_dim = latent;
     work.value_dim = mla->kv_lora_rank;
     work.cache_bytes = latent_bytes(b, layers);

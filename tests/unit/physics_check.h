@@ -83,6 +83,7 @@ static const double fixed_values[K25_PARAMS] = {
     [K25_ONESHOT_PEER] = 0.5,
     [K25_ONESHOT_ETA] = 0.75,
     [K25_ONESHOT_SHARED] = 0.9,
+    [K25_NCCL_GATHER] = 1,
     [K25_SKEW_SIGMA] = 0.5,
     [K25_SKEW_RHO] = 0.01,
     [K25_SKEW_LAG] = 0.4,
