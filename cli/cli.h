@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "scenarios/library.h"
+#include "scenarios/library/library.h"
 
 /* What every command is given. */
 struct cli {

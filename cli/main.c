@@ -91,7 +91,7 @@ static bool find_data(struct cli *cli, struct k25_error *error)
         if (strlen(cli_data_folder) >= size)
             return k25_fail(error, K25_BAD_INPUT, "--data: the name of the folder is too long");
         snprintf(root, size, "%s", cli_data_folder);
-        snprintf(file, sizeof file, "%s/hw/params.yaml", root);
+        snprintf(file, sizeof file, "%s/hw/params/params.yaml", root);
         return stat(file, &about) == 0 ||
                k25_fail(error, K25_BAD_INPUT, "--data %s: there is no %s", cli_data_folder, file);
     }

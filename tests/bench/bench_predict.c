@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "model/slopes.h"
-#include "scenarios/scenario.h"
+#include "model/predict/slopes.h"
+#include "scenarios/library/scenario.h"
 
 static double now(void)
 {

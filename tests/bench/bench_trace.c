@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "calib/trace.h"
+#include "calib/trace/trace.h"
 
 static double now(void)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/bench.h"
+#include "calib/readers/bench/bench.h"
 
 static void require(bool condition)
 {

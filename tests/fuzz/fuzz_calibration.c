@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "calib/calibration.h"
+#include "calib/fit/calibration.h"
 
 static void require(bool condition)
 {

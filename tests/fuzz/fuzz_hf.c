@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/hf.h"
+#include "model/hf/hf.h"
 
 static void require(bool condition)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/kernel_rules.h"
+#include "calib/rules/kernel_rules.h"
 
 static void require(bool condition)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hw/machine.h"
+#include "hw/topology/machine.h"
 
 static struct k25_link_defaults defaults;
 
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct k25_machine machine;
     struct k25_inputs inputs = {0};
     if (defaults.nvlinks == 0)
-        require(k25_link_defaults_load(K25_SOURCE_DIR "/hw/links.yaml", &defaults, NULL, &error));
+        require(k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &defaults, NULL, &error));
     if (k25_machine_parse((const char *)data, size, "fuzz.yaml", &defaults, &machine, &inputs, &error))
         check(&machine);
     else

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/nccl_tests.h"
+#include "calib/readers/nccl/nccl_tests.h"
 
 static void require(bool condition)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/nsys.h"
+#include "calib/readers/nsys/nsys.h"
 
 static void require(bool condition)
 {

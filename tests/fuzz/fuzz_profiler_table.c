@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/profiler_table.h"
+#include "calib/readers/profiler/table.h"
 
 static void require(bool condition)
 {

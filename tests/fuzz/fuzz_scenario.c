@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "scenarios/scenario.h"
+#include "scenarios/library/scenario.h"
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
 static struct k25_scenario scenario;      /* too large for a stack */

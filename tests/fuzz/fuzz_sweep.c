@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "scenarios/sweep_file.h"
-#include "scenarios/sweep_run.h"
+#include "scenarios/sweep/file.h"
+#include "scenarios/sweep/run.h"
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
 static struct k25_sweep sweep; /* too large for a stack, as the others */

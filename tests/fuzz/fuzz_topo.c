@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hw/machine.h"
+#include "hw/topology/machine.h"
 
 static void require(bool condition)
 {
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct k25_link_defaults defaults;
     struct k25_error error = {0};
     if (defaults.nvlinks == 0)
-        require(k25_link_defaults_load(K25_SOURCE_DIR "/hw/links.yaml", &defaults, NULL, &error));
+        require(k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &defaults, NULL, &error));
     struct k25_machine machine = {.name = "fuzz", .p2p = true}, again;
     machine.gpu = (struct k25_gpu){"G", 1, 1, 1, 1, 1, 1, 1, 1};
     if (!k25_machine_parse_topo((const char *)data, size, "topo.txt", &defaults, &machine, &error)) {

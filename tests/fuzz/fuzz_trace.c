@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/trace_internal.h"
+#include "calib/trace/internal.h"
 
 static void require(bool condition)
 {

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "physics_check.h"
+#include "tests/unit/physics_check.h"
 
 static inline struct k25_params all_params(void)
 {

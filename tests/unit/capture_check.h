@@ -6,9 +6,9 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "calib/capture.h"
-#include "calib/trace_write.h"
-#include "evidence_check.h"
+#include "calib/capture/capture.h"
+#include "calib/trace/write.h"
+#include "tests/unit/evidence_check.h"
 
 #define MOE "void marlin_moe_wna16::Marlin<1, 2>(int4 const*)"
 #define ATTENTION "_fwd_grouped_kernel_stage1"
@@ -25,7 +25,7 @@ static inline int make_folder(void **state)
 {
     (void)state;
     struct k25_error error;
-    rules = k25_kernel_rules_load(K25_SOURCE_DIR "/calib/kernels.yaml", NULL, &error);
+    rules = k25_kernel_rules_load(K25_SOURCE_DIR "/calib/rules/kernels.yaml", NULL, &error);
     snprintf(folder, sizeof folder, "/tmp/k25_capture_XXXXXX");
     return rules != NULL && mkdtemp(folder) != NULL ? 0 : -1;
 }

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "calib/evidence.h"
+#include "calib/readers/text/evidence.h"
 
 #define assert_bad_input(error, expected_message)                                                                 \
     do {                                                                                                          \

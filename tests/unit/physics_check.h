@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/yaml.h"
-#include "model/predict.h"
+#include "model/predict/predict.h"
 
 /* In the units of the files. Near the measured ones, so that no term drowns the others. */
 static const double fixed_values[K25_PARAMS] = {
@@ -148,7 +148,7 @@ static inline void make_box(struct box *box, const char *name, const char *schem
     if (!k25_weights_load(path, &box->weights, NULL, &error))
         fail_msg("%s", error.message);
     snprintf(path, sizeof path, K25_SOURCE_DIR "/hw/machines/%s.yaml", machine);
-    if (!k25_link_defaults_load(K25_SOURCE_DIR "/hw/links.yaml", &links, NULL, &error) ||
+    if (!k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error) ||
         !k25_machine_load(path, &links, &box->machine, NULL, &error))
         fail_msg("%s", error.message);
     box->plan = plan_of("{tp: 8, batch: 1, context: 1024}");

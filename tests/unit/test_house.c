@@ -1,4 +1,4 @@
-/* The house: no include runs upward, headers are guarded by their path, only cli prints or leaves. */
+/* The house: no include runs upward, every room has its page, headers are guarded by their path, only cli prints or leaves. */
 #include <ctype.h>
 #include <dirent.h>
 #include <setjmp.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,18 +17,55 @@
 static const char *const floors[] = {"base", "hw", "model", "calib", "scenarios", "cli"};
 enum { FLOORS = sizeof floors / sizeof floors[0], CLI = FLOORS - 1 };
 
-static int floor_of(const char *path)
+/* Every folder with code, lowest first: a file includes headers of its own room and of rooms above it in this list. */
+static const char *const rooms[] = {
+    "base",
+    "hw/params",
+    "hw/topology",
+    "hw/kernel",
+    "hw/collective",
+    "model/arch",
+    "model/plan",
+    "model/step",
+    "model/predict",
+    "model/hf",
+    "calib/rules",
+    "calib/trace",
+    "calib/capture",
+    "calib/readers/text",
+    "calib/readers/bench",
+    "calib/readers/nccl",
+    "calib/readers/nsys",
+    "calib/readers/profiler",
+    "calib/fit",
+    "calib/kernels",
+    "scenarios/library",
+    "scenarios/points",
+    "scenarios/sweep",
+    "scenarios/plan",
+    "scenarios/check",
+    "cli",
+    "cli/mpi",
+    "cli/render",
+    "cli/commands",
+    "cli/commands/calibrate",
+    "cli/commands/explain",
+    "cli/commands/inspect",
+    "cli/commands/recommend",
+    "cli/commands/sweep",
+    "cli/commands/validate",
+};
+enum { ROOMS = sizeof rooms / sizeof rooms[0] };
+
+/* The room of a file: its folder. -1: no folder of the list. */
+static int room_of(const char *path)
 {
-    for (int i = 0; i < FLOORS; i++) {
-        size_t length = strlen(floors[i]);
-        if (strncmp(path, floors[i], length) == 0 && path[length] == '/')
+    const char *slash = strrchr(path, '/');
+    for (int i = 0; slash != NULL && i < ROOMS; i++)
+        if (strlen(rooms[i]) == (size_t)(slash - path) && strncmp(path, rooms[i], (size_t)(slash - path)) == 0)
             return i;
-    }
     return -1;
 }
-
-/* Calls `check` for every .c and .h of a floor; returns how many there are. */
-typedef int checker(const char *name, const char *text, int floor);
 
 static char *read_all(const char *path)
 {
@@ -43,23 +81,36 @@ static char *read_all(const char *path)
     return text;
 }
 
-static int visit_floor(int floor, checker *check, int *wrong)
+static bool is_code(const char *name)
 {
-    char folder[512], path[1024], name[512];
-    snprintf(folder, sizeof folder, K25_SOURCE_DIR "/%s", floors[floor]);
-    DIR *dir = opendir(folder);
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && (strcmp(dot, ".c") == 0 || strcmp(dot, ".h") == 0);
+}
+
+/* Whether a file, by its path below the root and its text, is as it should be; returns the number of faults. */
+typedef int checker(const char *name, const char *text);
+
+/* Calls `check` for every .c and .h in and below a folder; returns how many there are. */
+static int visit(const char *folder, checker *check, int *wrong)
+{
+    char path[1024], name[512];
+    snprintf(path, sizeof path, K25_SOURCE_DIR "/%s", folder);
+    DIR *dir = opendir(path);
     assert_non_null(dir);
     int files = 0;
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
-        const char *dot = strrchr(entry->d_name, '.');
-        if (dot == NULL || entry->d_name[0] == '.' || (strcmp(dot, ".c") != 0 && strcmp(dot, ".h") != 0))
+        if (entry->d_name[0] == '.')
             continue;
-        snprintf(name, sizeof name, "%s/%s", floors[floor], entry->d_name);
-        snprintf(path, sizeof path, K25_SOURCE_DIR "/%s", name);
-        char *text = read_all(path);
-        *wrong += check(name, text, floor);
-        free(text);
-        files++;
+        snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+        if (entry->d_type == DT_DIR) {
+            files += visit(name, check, wrong);
+        } else if (is_code(name)) {
+            snprintf(path, sizeof path, K25_SOURCE_DIR "/%s", name);
+            char *text = read_all(path);
+            *wrong += check(name, text);
+            free(text);
+            files++;
+        }
     }
     closedir(dir);
     return files;
@@ -82,38 +133,66 @@ static bool included(const char *line, char *out, size_t size)
     return true;
 }
 
-/* An include in quotes names a floor of ours, and none above the file's own. */
-static int check_includes(const char *name, const char *text, int floor)
+/* What is wrong with a file of room `own` that includes `file`; NULL: nothing. */
+static const char *include_fault(int own, const char *file)
+{
+    int other = room_of(file);
+    if (other < 0)
+        return "is in no room of the list in tests/unit/test_house.c";
+    if (other > own)
+        return "lies above";
+    if (other != own && strcmp(strrchr(file, '/'), "/internal.h") == 0)
+        return "is internal to another room";
+    if (other != own && strncmp(rooms[own], "cli/commands/", 13) == 0 && strncmp(rooms[other], "cli/commands/", 13) == 0)
+        return "belongs to another command";
+    return NULL;
+}
+
+/* A file lies in a room; an include in quotes names a room of ours, and none above the file's own. */
+static int check_includes(const char *name, const char *text)
 {
     char file[256];
-    int wrong = 0, number = 1;
-    for (const char *line = text; line != NULL && *line != '\0'; number++) {
-        if (included(line, file, sizeof file)) {
-            int above = floor_of(file);
-            if (above < 0)
-                print_message(
-                    "%s:%d: \"%s\": expected FLOOR/FILE, a floor being one of base, hw, model, calib, scenarios, "
-                    "cli\n",
-                    name, number, file);
-            else if (above > floor)
-                print_message("%s:%d: \"%s\" lies above %s\n", name, number, file, floors[floor]);
-            wrong += above < 0 || above > floor;
-        }
+    int wrong = 0, number = 1, own = room_of(name);
+    if (own < 0)
+        print_message("%s: its folder is in no room of the list in tests/unit/test_house.c\n", name);
+    for (const char *line = text; own >= 0 && line != NULL && *line != '\0'; number++) {
+        const char *fault = included(line, file, sizeof file) ? include_fault(own, file) : NULL;
+        if (fault != NULL)
+            print_message("%s:%d: \"%s\" %s\n", name, number, file, fault);
+        wrong += fault != NULL;
         line = strchr(line, '\n');
         line = line == NULL ? NULL : line + 1;
     }
-    return wrong;
+    return wrong + (own < 0);
 }
 
 static void no_include_runs_upward(void **state)
 {
     (void)state;
     int wrong = 0;
-    for (int floor = 0; floor < FLOORS; floor++) {
-        int files = visit_floor(floor, check_includes, &wrong);
-        assert_true(files > 0 || floor == CLI); /* a test that reads nothing finds nothing */
-    }
+    for (int floor = 0; floor < FLOORS; floor++)
+        assert_true(visit(floors[floor], check_includes, &wrong) > 0); /* a test that reads nothing finds nothing */
     assert_int_equal(wrong, 0);
+}
+
+/* What a room is for, what it may call, where to start: a page that is read, so a short one. */
+static void rooms_have_a_readme(void **state)
+{
+    (void)state;
+    enum { MOST_LINES = 8 };
+    for (int room = 0; room < ROOMS; room++) {
+        char path[1024];
+        snprintf(path, sizeof path, K25_SOURCE_DIR "/%s/README.md", rooms[room]);
+        if (access(path, R_OK) != 0)
+            fail_msg("%s: missing", path);
+        char *text = read_all(path);
+        int lines = 0;
+        for (const char *c = text; *c != '\0'; c++)
+            lines += *c == '\n';
+        if (lines > MOST_LINES)
+            fail_msg("%s: %d lines, expected at most %d", path, lines, MOST_LINES);
+        free(text);
+    }
 }
 
 /* Overwrites comments, texts and characters by spaces; newlines stay, so that line numbers hold. */
@@ -155,7 +234,7 @@ static bool uses(const char *text, const char *at, const char *word, bool any)
 }
 
 /* A library says nothing by itself and does not end the program: it returns, with a struct k25_error. */
-static int check_silence(const char *name, const char *text, int floor)
+static int check_silence(const char *name, const char *text)
 {
     static const struct { const char *word; bool any;
     } forbidden[] = {{"printf", false}, {"vprintf", false},    {"puts", false},  {"putchar", false},
@@ -163,7 +242,6 @@ static int check_silence(const char *name, const char *text, int floor)
                      {"_exit", false},  {"quick_exit", false}, {"abort", false}, {"assert", false},
                      {"err", false},    {"errx", false},       {"warn", false},  {"warnx", false},
                      {"getenv", false}, {"setlocale", false},  {"system", false}};
-    (void)floor;
     char *code = strdup(text);
     int wrong = 0, number = 1;
     blank(code);
@@ -185,14 +263,13 @@ static void only_cli_prints_and_leaves(void **state)
     (void)state;
     int wrong = 0;
     for (int floor = 0; floor < CLI; floor++)
-        visit_floor(floor, check_silence, &wrong);
+        visit(floors[floor], check_silence, &wrong);
     assert_int_equal(wrong, 0);
 }
 
 /* A variable of a library that can change is global state; constants and thread-local ones are not. */
-static int check_state(const char *name, const char *text, int floor)
+static int check_state(const char *name, const char *text)
 {
-    (void)floor;
     char *code = strdup(text);
     int wrong = 0, number = 0;
     blank(code);
@@ -214,14 +291,13 @@ static void no_global_state(void **state)
     (void)state;
     int wrong = 0;
     for (int floor = 0; floor < CLI; floor++)
-        visit_floor(floor, check_state, &wrong);
+        visit(floors[floor], check_state, &wrong);
     assert_int_equal(wrong, 0);
 }
 
 /* Every header is guarded by a name that follows from its path, so that no two can shut each other out. */
-static int check_guard(const char *name, const char *text, int floor)
+static int check_guard(const char *name, const char *text)
 {
-    (void)floor;
     char guard[256] = "#ifndef K25_";
     size_t used = strlen(guard);
     if (strcmp(strrchr(name, '.'), ".h") != 0)
@@ -240,7 +316,7 @@ static void headers_are_guarded(void **state)
     (void)state;
     int wrong = 0;
     for (int floor = 0; floor < FLOORS; floor++)
-        visit_floor(floor, check_guard, &wrong);
+        visit(floors[floor], check_guard, &wrong);
     assert_int_equal(wrong, 0);
 }
 
@@ -249,25 +325,30 @@ static void the_checks_bite(void **state)
 {
     (void)state;
     print_message("the next lines are meant to be found:\n");
-    assert_int_equal(check_includes("hw/a.c", "#include <x.h>\n#include \"hw/b.h\"\n#include \"base/c.h\"\n", 1),
+    assert_int_equal(check_includes("hw/kernel/a.c", "#include <x.h>\n#include \"hw/params/b.h\"\n#include \"base/c.h\"\n"),
                      0);
-    assert_int_equal(check_includes("hw/a.c", "\n # include  \"model/b.h\" // no\n#include \"b.h\"\n", 1), 2);
+    assert_int_equal(check_includes("hw/kernel/a.c", "#include \"hw/kernel/internal.h\"\n"), 0);
+    assert_int_equal(check_includes("hw/kernel/a.c", "#include \"hw/params/internal.h\"\n"), 1);
+    assert_int_equal(check_includes("hw/kernel/a.c", "#include \"hw/collective/a.h\"\n"), 1);
+    assert_int_equal(check_includes("hw/kernel/a.c", "\n # include  \"model/arch/b.h\" // no\n#include \"b.h\"\n"), 2);
+    assert_int_equal(check_includes("hw/attic/a.c", ""), 1);
+    assert_int_equal(check_includes("cli/commands/sweep/a.c", "#include \"cli/commands/explain/b.h\"\n"), 1);
     assert_int_equal(check_silence("hw/a.c",
                                    "/* printf( */ fprintf(f); snprintf(s); \"exit(1)\"; '\"'; puts_x(); x = "
-                                   "'\\''; // abort()\n",
-                                   1),
+                                   "'\\''; // abort()\n"),
                      0);
-    assert_int_equal(check_silence("hw/a.c", "printf(\"\\\"\");\nfputs(s, stderr);\n exit (1);", 1), 3);
-    assert_int_equal(check_state("hw/a.c", "static const int a = 1;\nstatic int f(void);\n", 1), 0);
-    assert_int_equal(check_state("hw/a.c", "    static int calls;\n", 1), 1);
-    assert_int_equal(check_guard("hw/a_b.h", "#ifndef K25_HW_A_B_H\n", 1), 0);
-    assert_int_equal(check_guard("hw/a.h", "#ifndef A_H\n", 1), 1);
+    assert_int_equal(check_silence("hw/a.c", "printf(\"\\\"\");\nfputs(s, stderr);\n exit (1);"), 3);
+    assert_int_equal(check_state("hw/a.c", "static const int a = 1;\nstatic int f(void);\n"), 0);
+    assert_int_equal(check_state("hw/a.c", "    static int calls;\n"), 1);
+    assert_int_equal(check_guard("hw/a_b.h", "#ifndef K25_HW_A_B_H\n"), 0);
+    assert_int_equal(check_guard("hw/a.h", "#ifndef A_H\n"), 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_include_runs_upward),
+        cmocka_unit_test(rooms_have_a_readme),
         cmocka_unit_test(only_cli_prints_and_leaves),
         cmocka_unit_test(no_global_state),
         cmocka_unit_test(headers_are_guarded),

@@ -6,8 +6,8 @@
 
 #include <isa-l/igzip_lib.h>
 
-#include "base_check.h"
-#include "calib/trace.h"
+#include "tests/unit/base_check.h"
+#include "calib/trace/trace.h"
 
 enum { MOST_SEEN = 64 };
 

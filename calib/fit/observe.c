@@ -1,0 +1,358 @@
+#include "calib/fit/observe.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const k25_bucket_names[] = {"products", "experts", "attention", "small kernels", NULL};
+
+static const double NO_BETTER = 1e-4; /* the smallest sigma: less is rounding of nanoseconds */
+
+/* The bucket of a kernel class of hw. */
+static int bucket_of_call(int class)
+{
+    switch (class) {
+    case K25_KERNEL_MOE_BF16:
+    case K25_KERNEL_MOE_FP8:
+    case K25_KERNEL_MOE_INT4:
+    case K25_KERNEL_MOE_FP4:
+        return K25_BUCKET_EXPERTS;
+    case K25_KERNEL_MLA:
+    case K25_KERNEL_GQA:
+        return K25_BUCKET_ATTENTION;
+    case K25_KERNEL_ELEMENTWISE:
+        return K25_BUCKET_SMALL;
+    default:
+        return K25_BUCKET_PRODUCTS;
+    }
+}
+
+/* The bucket of a class of kernel names (calib/rules/kernels.yaml); -1 for collectives and what is no kernel. */
+static int bucket_of_name(const struct k25_rule_class *class)
+{
+    static const char *const products[] = {"dense_gemm", NULL};
+    static const char *const experts[] = {"moe_gemm", "moe_support", NULL};
+    static const char *const attention[] = {"mla", "attention", NULL};
+    static const char *const none[] = {"graph_launch", "runtime", "train", "conv", NULL};
+    static const char *const *const lists[] = {products, experts, attention, none};
+    static const int buckets[] = {K25_BUCKET_PRODUCTS, K25_BUCKET_EXPERTS, K25_BUCKET_ATTENTION, -1};
+    if (class->collective)
+        return -1;
+    for (int l = 0; l < 4; l++) {
+        for (int i = 0; lists[l][i] != NULL; i++) {
+            if (strcmp(class->name, lists[l][i]) == 0)
+                return buckets[l];
+        }
+    }
+    return K25_BUCKET_SMALL;
+}
+
+static double bucket_time(const struct k25_prediction *p, int bucket)
+{
+    double sum = 0;
+    for (size_t i = 0; i < p->step_work.count; i++) {
+        const struct k25_operator *op = &p->step_work.op[i];
+        if (op->kind == K25_OP_KERNEL && bucket_of_call(op->call.class) == bucket)
+            sum += p->op[i].time;
+    }
+    return sum;
+}
+
+/* Mean seconds of one AllReduce of the step: transfer, or transfer and wait. Messages within 1 % of `bytes` (all of the
+ * hidden size where a capture does not say). */
+static double allreduce_time(const struct k25_prediction *p, double bytes, bool transfer, bool wait)
+{
+    double sum = 0, calls = 0;
+    for (size_t i = 0; i < p->step_work.count; i++) {
+        const struct k25_operator *op = &p->step_work.op[i];
+        if (op->kind != K25_OP_ALLREDUCE || (bytes > 0 && fabs(op->message / bytes - 1) > 0.01))
+            continue;
+        sum += (transfer ? p->op[i].transfer : 0) + (wait ? p->op[i].wait : 0);
+        calls += op->calls;
+    }
+    return calls > 0 ? sum / calls : 0;
+}
+
+/* Root mean square over collectives of a kind of the spread of one rank's arrival, sqrt(sigma^2 + (rho segment)^2). The
+ * kinds differ in their segments, which tells the two parts apart. */
+static double jitter(const struct k25_prediction *p, int kind, const struct k25_params *params)
+{
+    double squares = 0, calls = 0, segment = 0;
+    for (size_t i = 0; i < p->step_work.count; i++) {
+        const struct k25_operator *op = &p->step_work.op[i];
+        if (op->kind == K25_OP_KERNEL) {
+            segment += p->op[i].time / op->calls;
+            continue;
+        }
+        if ((int)op->kind == kind) {
+            double spread = hypot(params->value[K25_SKEW_SIGMA], params->value[K25_SKEW_RHO] * segment);
+            squares += op->calls * spread * spread;
+            calls += op->calls;
+        }
+        segment = 0;
+    }
+    return calls > 0 ? sqrt(squares / calls) : 0;
+}
+
+double k25_observed_predict(const void *context, const struct k25_params *params)
+{
+    const struct k25_observed *o = context;
+    struct k25_prediction p;
+    if (o->kind == K25_OBSERVED_BURST) {
+        struct k25_question question = o->question;
+        question.group[K25_RANKS_TP] = o->group;
+        double rows = o->bytes / (2.0 * question.architecture->hidden);
+        question.plan.allreduce.backend = K25_AR_NCCL; /* nccl-tests runs NCCL, whatever the engine would */
+        int backend = k25_allreduce_choice(&question, rows, o->bytes, params);
+        return k25_allreduce_time((enum k25_backend)backend, o->bytes, &o->group, params);
+    }
+    k25_predict(&o->question, params, &p);
+    switch (o->kind) {
+    case K25_OBSERVED_BUCKET:
+        return bucket_time(&p, o->bucket);
+    case K25_OBSERVED_TRANSFER:
+        return allreduce_time(&p, o->bytes, true, false);
+    case K25_OBSERVED_ALLREDUCE:
+        return allreduce_time(&p, o->bytes, true, true);
+    case K25_OBSERVED_WAIT:
+        return allreduce_time(&p, o->bytes, false, true);
+    case K25_OBSERVED_JITTER:
+        return jitter(&p, o->collective, params);
+    case K25_OBSERVED_LAG:
+        return params->value[K25_SKEW_LAG];
+    case K25_OBSERVED_IDLE:
+        return p.gaps + p.host;
+    default:
+        return p.step;
+    }
+}
+
+void k25_observations_free(struct k25_observations *observations)
+{
+    free(observations->list);
+    memset(observations, 0, sizeof *observations);
+}
+
+/* Adds `made` with its measured value and its own relative noise; nothing when the value is no positive number. */
+static bool add(struct k25_observations *list, struct k25_observed made, double measured, double noise,
+                const struct k25_evidence_source *source, const char *what, struct k25_error *error)
+{
+    if (!(measured > 0) || !isfinite(measured))
+        return true;
+    if (list->count == list->room) {
+        size_t room = list->room > 0 ? 2 * list->room : 32;
+        struct k25_observed *more = realloc(list->list, room * sizeof *more);
+        if (more == NULL)
+            return k25_fail(error, K25_RESOURCE, "out of memory");
+        list->list = more;
+        list->room = room;
+    }
+    made.measured = measured;
+    made.sigma = fmax(NO_BETTER, hypot(isfinite(noise) ? noise : 0, source->discrepancy));
+    made.evidence = source->number;
+    snprintf(made.label, sizeof made.label, "%.80s: %.40s", source->name, what);
+    list->list[list->count++] = made;
+    return true;
+}
+
+/* Mean and standard error over ranks of the time of a bucket in a step. */
+static double bucket_measured(const struct k25_capture *capture, int bucket, double *noise)
+{
+    double sum = 0, squares = 0;
+    int n = 0;
+    for (int r = 0; r < capture->ranks; r++) {
+        const struct k25_rank *rank = &capture->rank[r];
+        double time = 0;
+        for (int class = 0; class < rank->classes; class++) {
+            if (bucket_of_name(k25_kernel_rules_describe(capture->rules, class)) == bucket)
+                time += (double)rank->class_ns[class] * 1e-9;
+        }
+        if (rank->kept == 0)
+            continue;
+        time /= (double)rank->kept;
+        sum += time;
+        squares += time * time;
+        n++;
+    }
+    double mean = n > 0 ? sum / n : NAN;
+    /* Ranks differ by more than their noise; the spread of their mean is the honest doubt in it. */
+    *noise = n > 1 ? sqrt(fmax(0, squares / n - mean * mean) / (n - 1)) / mean : 0.02;
+    return mean;
+}
+
+static bool observe_allreduce(const struct k25_capture *capture, const struct k25_capture_group *group,
+                              struct k25_observed made, const struct k25_evidence_source *source,
+                              struct k25_observations *list, struct k25_error *error)
+{
+    double calls = fmax(1, (double)group->matched);
+    made.bytes = group->bytes > 0 ? (double)group->bytes : 0;
+    if (capture->ranks < 2) {
+        made.kind = K25_OBSERVED_ALLREDUCE;
+        return add(list, made, group->duration, 0.1, source, "AllReduce with its wait, one rank", error);
+    }
+    /* The transfer's own noise is that of the ends; a wait is the mean of `calls` draws of a maximum, whose coefficient
+     * of variation is below one half for any shape seen. */
+    made.kind = K25_OBSERVED_TRANSFER;
+    if (!add(list, made, group->transfer, group->end_jitter / group->transfer / sqrt(calls) + 0.002, source,
+             "AllReduce transfer", error))
+        return false;
+    made.kind = K25_OBSERVED_WAIT;
+    if (!add(list, made, group->wait, 0.5 / sqrt(calls) + 0.025, source, "AllReduce wait", error))
+        return false;
+    made.kind = K25_OBSERVED_LAG;
+    double segments = 0; /* every collective of a step ends one, whatever its class */
+    for (size_t i = 0; i < capture->groups; i++)
+        segments += isfinite(capture->group[i].per_step) ? capture->group[i].per_step : 0;
+    double lag = capture->slow_rank >= 0 && segments > 0 ? capture->slow_lag / segments : NAN;
+    double error_of_lag = group->wait_sigma / sqrt(calls);
+    return add(list, made, lag, error_of_lag / lag + 0.002, source, "lag of the slow rank", error);
+}
+
+/* How far the arrivals at the collectives of a group spread: the standard deviation of a normal sample from `matched`
+ * times ranks - 1 values. */
+static bool observe_jitter(const struct k25_capture *capture, const struct k25_capture_group *group, int collective,
+                           struct k25_observed made, const struct k25_evidence_source *source,
+                           struct k25_observations *list, struct k25_error *error)
+{
+    if (capture->ranks < 2 || group->matched < 2)
+        return true;
+    made.kind = K25_OBSERVED_JITTER;
+    made.collective = collective;
+    double values = ((double)group->matched - 1) * (capture->ranks - 1);
+    return add(list, made, group->wait_sigma, 1 / sqrt(2 * values) + 0.005, source,
+               collective == K25_OP_ALLREDUCE ? "spread of arrivals at AllReduces" : "spread of arrivals at gathers",
+               error);
+}
+
+/* The largest group of a class of collectives; NULL when there is none. */
+static const struct k25_capture_group *main_group(const struct k25_capture *capture, const char *class_name)
+{
+    int class = k25_kernel_rules_find(capture->rules, class_name);
+    for (size_t i = 0; i < capture->groups; i++) {
+        if (capture->group[i].class == class)
+            return &capture->group[i];
+    }
+    return NULL;
+}
+
+bool k25_observe_capture(const struct k25_capture *capture, const struct k25_question *question,
+                         const struct k25_evidence_source *source, struct k25_observations *list,
+                         struct k25_error *error)
+{
+    struct k25_observed made = {.question = *question};
+    if (isnan(capture->step_period))
+        return k25_fail(error, K25_NEGATIVE, "%s: no decode steps were found, so nothing can be fitted to it",
+                        source->name);
+    if (capture->sequences > 0)
+        made.question.plan.batch = capture->sequences;
+    if (capture->context > 0)
+        made.question.plan.context = capture->context;
+    for (int bucket = 0; bucket < K25_BUCKETS; bucket++) {
+        double noise, measured = bucket_measured(capture, bucket, &noise);
+        made.kind = K25_OBSERVED_BUCKET;
+        made.bucket = bucket;
+        if (!add(list, made, measured, noise, source, k25_bucket_names[bucket], error))
+            return false;
+    }
+    const struct k25_capture_group *allreduce = main_group(capture, "allreduce");
+    const struct k25_capture_group *gather = main_group(capture, "allgather");
+    if (allreduce != NULL && (!observe_allreduce(capture, allreduce, made, source, list, error) ||
+                              !observe_jitter(capture, allreduce, K25_OP_ALLREDUCE, made, source, list, error)))
+        return false;
+    if (gather != NULL && !observe_jitter(capture, gather, K25_OP_ALLGATHER, made, source, list, error))
+        return false;
+    made.kind = K25_OBSERVED_IDLE;
+    double idle = capture->step_period - capture->gpu_busy;
+    return add(list, made, idle, 0.02, source, "idle time of the GPU", error);
+}
+
+bool k25_observe_table(const struct k25_profiler_table *table, const struct k25_kernel_rules *rules,
+                       const struct k25_question *question, const struct k25_params *params,
+                       const struct k25_evidence_source *source,
+                       struct k25_observations *list, struct k25_error *error)
+{
+    double ns[K25_BUCKETS] = {0}, allreduce_ns = 0, allreduces = 0;
+    for (size_t i = 0; i < table->rows; i++) {
+        const struct k25_profiler_row *row = &table->row[i];
+        if (row->level != K25_LEVEL_KERNEL || row->self_device_ns <= 0)
+            continue;
+        const struct k25_rule_class *class =
+            k25_kernel_rules_describe(rules, k25_kernel_rules_class(rules, row->name));
+        int bucket = bucket_of_name(class);
+        if (bucket >= 0) {
+            ns[bucket] += (double)row->self_device_ns;
+        } else if (strcmp(class->name, "allreduce") == 0) {
+            allreduce_ns += (double)row->self_device_ns;
+            allreduces += fmax(0, (double)row->calls);
+        }
+    }
+    struct k25_prediction p;
+    k25_predict(question, params, &p);
+    if (allreduces == 0 || p.allreduces == 0)
+        return k25_fail(error, K25_NEGATIVE, "%s: no AllReduce in the table, so the number of steps is unknown",
+                        source->name);
+    double steps = allreduces / p.allreduces;
+    struct k25_observed made = {.question = *question, .kind = K25_OBSERVED_ALLREDUCE};
+    for (int bucket = 0; bucket < K25_BUCKETS; bucket++) {
+        struct k25_observed one = {.question = *question, .kind = K25_OBSERVED_BUCKET, .bucket = bucket};
+        /* The printed rows are the largest ones; small kernels below the cut are missing, so their sum is not used. */
+        if (bucket != K25_BUCKET_SMALL &&
+            !add(list, one, ns[bucket] * 1e-9 / steps, 0.03, source, k25_bucket_names[bucket], error))
+            return false;
+    }
+    return add(list, made, allreduce_ns * 1e-9 / allreduces, 0.1, source, "AllReduce with its wait, one rank", error);
+}
+
+bool k25_observe_nccl(const struct k25_nccl_tests *tests, const struct k25_question *question, double most,
+                      const struct k25_evidence_source *source, struct k25_observations *list,
+                      struct k25_error *error)
+{
+    size_t before = list->count;
+    for (size_t r = 0; r < tests->runs; r++) {
+        const struct k25_nccl_run *run = &tests->run[r];
+        int ranks = run->ranks > 0 ? run->ranks : run->gpus;
+        if (strcmp(run->op, "all_reduce") != 0 || ranks < 2 || ranks > question->machine->gpus)
+            continue;
+        struct k25_observed made = {.question = *question, .kind = K25_OBSERVED_BURST};
+        if (!k25_machine_group(question->machine, ranks, &made.group, error))
+            return false;
+        for (size_t i = 0; i < run->rows; i++) {
+            const struct k25_nccl_row *row = &run->row[i];
+            double us = isfinite(row->out_of_place.us) ? row->out_of_place.us : row->in_place.us;
+            char what[64];
+            made.bytes = (double)row->bytes;
+            snprintf(what, sizeof what, "AllReduce of %.0f bytes on %d", made.bytes, ranks);
+            if (row->bytes > 0 && made.bytes <= most && !row->wrong &&
+                !add(list, made, us * 1e-6, 0.05, source, what, error))
+                return false;
+        }
+    }
+    return list->count > before ||
+           k25_fail(error, K25_NEGATIVE, "%s: no AllReduce on 2 to %d ranks up to %.0f bytes", source->name,
+                    question->machine->gpus, most);
+}
+
+bool k25_observe_bench(const struct k25_bench *bench, const struct k25_question *question,
+                       const struct k25_evidence_source *source, struct k25_observations *list,
+                       struct k25_error *error)
+{
+    size_t before = list->count;
+    for (size_t r = 0; r < bench->runs; r++) {
+        const struct k25_bench_run *run = &bench->run[r];
+        double batch = isfinite(run->max_concurrency) ? run->max_concurrency : run->concurrency;
+        double tpot = isfinite(run->tpot.median) ? run->tpot.median : run->tpot.mean;
+        struct k25_observed made = {.question = *question, .kind = K25_OBSERVED_STEP};
+        if (!(batch >= 1) || !(tpot > 0) || run->acceptance_length > 1 || !isfinite(run->input_len) ||
+            !isfinite(run->output_len))
+            continue;
+        made.question.plan.batch = (int)lround(batch);
+        made.question.plan.context = fmax(1, run->input_len + run->output_len / 2);
+        char what[64];
+        snprintf(what, sizeof what, "TPOT at %d sequences", made.question.plan.batch);
+        if (!add(list, made, tpot * 1e-3, 0.03, source, what, error))
+            return false;
+    }
+    return list->count > before ||
+           k25_fail(error, K25_NEGATIVE, "%s: no run with a concurrency, a TPOT and mean lengths", source->name);
+}

@@ -1,0 +1,195 @@
+#include "calib/kernels/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calib/kernels/rows.h"
+
+const char *const k25_table_kind_names[] = {
+    "gemm", "moe", "mla_decode", "mla_absorb", "attention", "collective", NULL,
+};
+
+const char *const k25_skip_reasons[] = {
+    "a data type that no formula prices",
+    "unknown routing",
+    "experts or columns that the ranks do not divide",
+    "unknown scope",
+    "more rows of x than are scored (256 of a product, 1024 of an absorption)",
+    "an operation that no formula prices",
+    "unknown backend",
+    "eager mode: measures the host",
+    "custom AllReduce on more than 2 PCIe GPUs: falls back to NCCL",
+    "more GPUs than the machine has",
+    NULL,
+};
+
+struct reader {
+    struct k25_row_reader at;
+    struct k25_kernel_table *table;
+    size_t rows_room, families_room;
+    char (*group)[192]; /* table->groups */
+};
+
+/* The kind whose columns are all there; an error names the one that lacks least. */
+static bool recognise(struct reader *r)
+{
+    int best = 0, best_missing = K25_TABLE_COLUMNS + 1;
+    const char *lacks = "";
+    for (int kind = 0; kind < K25_TABLE_KINDS; kind++) {
+        const char *first = NULL;
+        int missing = 0;
+        for (int i = 0; k25_table_formats[kind].columns[i] != NULL; i++) {
+            bool absent = k25_csv_column(r->at.csv, k25_table_formats[kind].columns[i]) < 0;
+            first = absent && first == NULL ? k25_table_formats[kind].columns[i] : first;
+            missing += absent;
+        }
+        if (missing < best_missing) {
+            best = kind;
+            best_missing = missing;
+            lacks = first;
+        }
+    }
+    if (best_missing > 0)
+        return k25_fail_at(r->at.error, r->at.csv->file, 1, 0,
+                           "not a table of kernels: the nearest kind, %s, needs a column '%s'",
+                           k25_table_kind_names[best], lacks);
+    r->table->kind = (enum k25_table_kind)best;
+    r->at.names = k25_table_formats[best].columns;
+    for (int i = 0; r->at.names[i] != NULL; i++)
+        r->at.column[i] = k25_csv_column(r->at.csv, r->at.names[i]);
+    return true;
+}
+
+/* Room for one more of `size` bytes; NULL when memory is out. */
+static void *grow(void *list, size_t count, size_t *room, size_t size)
+{
+    if (count < *room)
+        return list;
+    *room = *room == 0 ? 16 : *room * 2;
+    return realloc(list, *room * size);
+}
+
+static int find_group(struct reader *r, const char *name)
+{
+    int i = 0;
+    while (i < r->table->groups && strcmp(r->group[i], name) != 0)
+        i++;
+    if (i == r->table->groups) {
+        void *group = realloc(r->group, ((size_t)i + 1) * sizeof *r->group);
+        if (group == NULL)
+            return -1;
+        r->group = group;
+        snprintf(r->group[i], sizeof r->group[i], "%s", name);
+        r->table->groups++;
+    }
+    return i;
+}
+
+static int find_family(struct reader *r, const struct k25_described_row *d)
+{
+    struct k25_kernel_table *table = r->table;
+    int i = 0;
+    while (i < table->families && strcmp(table->family[i].name, d->family.name) != 0)
+        i++;
+    if (i == table->families) {
+        void *list = grow(table->family, (size_t)i, &r->families_room, sizeof *table->family);
+        if (list == NULL)
+            return -1;
+        table->family = list;
+        table->family[i] = d->family;
+        table->family[i].group = find_group(r, d->group);
+        if (table->family[i].group < 0)
+            return -1;
+        table->families++;
+    }
+    return i;
+}
+
+static bool add_row(struct reader *r)
+{
+    struct k25_described_row d = {0};
+    struct k25_kernel_table *table = r->table;
+    if (!k25_table_formats[table->kind].describe(&r->at, &d))
+        return false;
+    int family = find_family(r, &d);
+    if (family < 0)
+        return k25_fail(r->at.error, K25_RESOURCE, "%s: out of memory", r->at.csv->file);
+    table->family[family].rows++;
+    if (d.skip >= 0) {
+        table->family[family].skipped[d.skip]++;
+        return true;
+    }
+    void *list = grow(table->row, table->rows, &r->rows_room, sizeof *table->row);
+    if (list == NULL)
+        return k25_fail(r->at.error, K25_RESOURCE, "%s: out of memory", r->at.csv->file);
+    table->row = list;
+    d.row.line = r->at.csv->lines[r->at.row];
+    d.row.family = family;
+    d.row.work.gpu = &table->gpu;
+    table->row[table->rows++] = d.row;
+    return true;
+}
+
+static int by_shape(const void *left, const void *right)
+{
+    const struct k25_kernel_row *a = left, *b = right;
+    if (a->family != b->family)
+        return a->family < b->family ? -1 : 1;
+    for (int i = 0; i < K25_ROW_KEYS; i++) {
+        if (a->key[i] != b->key[i])
+            return a->key[i] < b->key[i] ? -1 : 1;
+    }
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+/* Takes over `csv`, which may be NULL after a failure to read it. */
+static struct k25_kernel_table *from_csv(struct k25_csv *csv, const struct k25_machine *machine,
+                                         struct k25_error *error)
+{
+    if (csv == NULL)
+        return NULL;
+    struct reader r = {.at = {.csv = csv, .machine = machine, .error = error}};
+    r.table = calloc(1, sizeof *r.table);
+    bool ok = r.table != NULL || k25_fail(error, K25_RESOURCE, "%s: out of memory", csv->file);
+    if (ok)
+        r.table->gpu = machine->gpu;
+    ok = ok && recognise(&r);
+    for (; ok && r.at.row < csv->rows; r.at.row++)
+        ok = add_row(&r);
+    if (ok && r.table->rows > 0)
+        qsort(r.table->row, r.table->rows, sizeof *r.table->row, by_shape);
+    if (!ok) {
+        k25_kernel_table_free(r.table);
+        r.table = NULL;
+    }
+    free(r.group);
+    k25_csv_free(csv);
+    return r.table;
+}
+
+struct k25_kernel_table *k25_kernel_table_read(const char *path, const struct k25_machine *machine,
+                                               struct k25_error *error)
+{
+    return from_csv(k25_csv_read(path, error), machine, error);
+}
+
+struct k25_kernel_table *k25_kernel_table_parse(const char *content, size_t size, const char *name,
+                                                const struct k25_machine *machine, struct k25_error *error)
+{
+    return from_csv(k25_csv_parse(content, size, name, error), machine, error);
+}
+
+void k25_kernel_table_free(struct k25_kernel_table *table)
+{
+    if (table == NULL)
+        return;
+    free(table->row);
+    free(table->family);
+    free(table);
+}
+
+struct k25_observation k25_kernel_observation(const struct k25_kernel_row *row, double sigma)
+{
+    return (struct k25_observation){k25_kernel_work_time, &row->work, row->latency, sigma};
+}

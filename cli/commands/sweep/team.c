@@ -1,0 +1,66 @@
+/* MPI stands in a module of its own (cli/mpi/), so that a prediction does not start a library of many megabytes.
+ */
+#include "cli/commands/sweep/team.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How many processes the launcher started. */
+static long launched(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+    for (int i = 0; variables[i] != NULL; i++) {
+        const char *text = getenv(variables[i]);
+        if (text != NULL)
+            return strtol(text, NULL, 10);
+    }
+    return 1;
+}
+
+/* Beside the program in a build tree, in ../lib/k25sim of it when installed. */
+static void *load(char *path, size_t size)
+{
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    int folder = slash != NULL ? (int)(slash - program) : 0;
+    static const char *const places[] = {"k25sim_mpi.so", "../lib/k25sim/k25sim_mpi.so", NULL};
+    for (int i = 0; places[i] != NULL; i++) {
+        snprintf(path, size, "%.*s/%s", folder, program, places[i]);
+        if (access(path, R_OK) == 0)
+            return dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* global: Open MPI's own plug-ins look for it */
+    }
+    return NULL;
+}
+
+bool cli_team_open(struct cli_team *team, struct k25_error *error)
+{
+    memset(team, 0, sizeof *team);
+    if (launched() <= 1)
+        return true;
+    char path[PATH_MAX + 64];
+    bool (*open)(struct k25_sweep_team *) = NULL;
+    team->module = load(path, sizeof path);
+    if (team->module == NULL)
+        return k25_fail(error, K25_RESOURCE,
+                        "started as one of several processes, but this program is built without MPI "
+                        "(K25SIM_MPI), or its module cannot be loaded: %s",
+                        path);
+    void *found = dlsym(team->module, "k25sim_mpi_open"), *close = dlsym(team->module, "k25sim_mpi_close");
+    memcpy(&open, &found, sizeof found);
+    memcpy(&team->close, &close, sizeof close);
+    return (open != NULL && team->close != NULL && open(&team->team)) ||
+           k25_fail(error, K25_RESOURCE, "MPI does not start");
+}
+
+void cli_team_close(struct cli_team *team)
+{
+    if (team->module != NULL && team->close != NULL)
+        team->close(team->team.context);
+    team->module = NULL;
+}

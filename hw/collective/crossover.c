@@ -1,0 +1,108 @@
+#include "hw/collective/crossover.h"
+
+#include <math.h>
+
+static bool takes_part(enum k25_contest contest, const struct k25_contestants *contestants, double bytes,
+                       enum k25_backend backend)
+{
+    if (backend == K25_BACKEND_ONESHOT)
+        return contest != K25_CONTEST_PROTOCOLS && contestants->oneshot;
+    return contest != K25_CONTEST_AUTO || backend == k25_nccl_protocol(bytes, contestants->params);
+}
+
+enum k25_backend k25_cheapest_allreduce(enum k25_contest contest, const struct k25_contestants *contestants,
+                                        double bytes)
+{
+    enum k25_backend best = K25_BACKEND_NCCL_LL;
+    double least = INFINITY;
+    for (int i = 0; i <= K25_BACKEND_ONESHOT; i++) {
+        enum k25_backend backend = (enum k25_backend)i;
+        if (!takes_part(contest, contestants, bytes, backend))
+            continue;
+        double time = k25_allreduce_time(backend, bytes, contestants->group, contestants->params);
+        if (time < least) {
+            best = backend;
+            least = time;
+        }
+    }
+    return best;
+}
+
+/* The first change in (low, high], whose ends have different winners; a bisection in the logarithm. */
+static struct k25_crossover first_change(enum k25_contest contest, const struct k25_contestants *contestants,
+                                         double low, double high)
+{
+    enum k25_backend below = k25_cheapest_allreduce(contest, contestants, low);
+    while (high / low - 1 > 1e-9) {
+        double middle = sqrt(low * high);
+        if (k25_cheapest_allreduce(contest, contestants, middle) == below)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (struct k25_crossover){
+        .bytes = low, .below = below, .above = k25_cheapest_allreduce(contest, contestants, high)};
+}
+
+/* Appends the changes of a range in which prices have no jump. */
+static size_t walk(enum k25_contest contest, const struct k25_contestants *contestants, double least, double most,
+                   struct k25_crossover *crossovers, size_t count)
+{
+    int steps = (int)ceil(16 * log2(most / least));
+    double low = least;
+    for (int i = 1; i <= steps && count < K25_MAX_CROSSOVERS; i++) {
+        double high = i == steps ? most : k25_geometric_size(least, most, steps + 1, i);
+        enum k25_backend last = k25_cheapest_allreduce(contest, contestants, high);
+        enum k25_backend winner = k25_cheapest_allreduce(contest, contestants, low);
+        /* Two changes may lie in one step: the search goes on behind each. */
+        while (winner != last && low < high && count < K25_MAX_CROSSOVERS) {
+            crossovers[count] = first_change(contest, contestants, low, high);
+            low = crossovers[count].bytes * (1 + 2e-9);
+            winner = crossovers[count++].above;
+        }
+        low = high;
+    }
+    return count;
+}
+
+size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *contestants, double least,
+                      double most, struct k25_crossover crossovers[K25_MAX_CROSSOVERS])
+{
+    double jump = contestants->params->value[K25_NCCL_LL_MAX], behind = nextafter(jump, INFINITY);
+    if (contest != K25_CONTEST_AUTO || jump < least || behind > most)
+        return walk(contest, contestants, least, most, crossovers, 0);
+    /* NCCL changes its protocol here, whatever it costs. */
+    size_t count = walk(contest, contestants, least, jump, crossovers, 0);
+    enum k25_backend below = k25_cheapest_allreduce(contest, contestants, jump);
+    enum k25_backend above = k25_cheapest_allreduce(contest, contestants, behind);
+    if (below != above && count < K25_MAX_CROSSOVERS)
+        crossovers[count++] = (struct k25_crossover){.bytes = jump, .below = below, .above = above};
+    return walk(contest, contestants, behind, most, crossovers, count);
+}
+
+double k25_wins_up_to(enum k25_backend backend, enum k25_contest contest,
+                      const struct k25_contestants *contestants, double least, double most)
+{
+    struct k25_crossover crossovers[K25_MAX_CROSSOVERS];
+    if (k25_cheapest_allreduce(contest, contestants, least) != backend)
+        return 0;
+    return k25_crossovers(contest, contestants, least, most, crossovers) > 0 ? crossovers[0].bytes : most;
+}
+
+void k25_contest_prices(const struct k25_contestants *contestants, double bytes, struct k25_contest_prices *prices)
+{
+    prices->bytes = bytes;
+    for (int i = 0; i <= K25_BACKEND_ONESHOT; i++)
+        prices->time[i] =
+            i == K25_BACKEND_ONESHOT && !contestants->oneshot
+                ? NAN
+                : k25_allreduce_time((enum k25_backend)i, bytes, contestants->group, contestants->params);
+    prices->left = k25_nccl_protocol(bytes, contestants->params);
+    prices->cheapest_auto = k25_cheapest_allreduce(K25_CONTEST_AUTO, contestants, bytes);
+    prices->cheapest_all = k25_cheapest_allreduce(K25_CONTEST_ALL, contestants, bytes);
+}
+
+double k25_geometric_size(double least, double most, int count, int i)
+{
+    return least * exp2(log2(most / least) * i / (count - 1));
+}

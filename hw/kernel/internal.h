@@ -1,0 +1,25 @@
+/* What the price of a kernel (hw/kernel/kernel.c) and its slopes (hw/kernel/slopes.c) share; not for others. */
+#ifndef K25_HW_KERNEL_INTERNAL_H
+#define K25_HW_KERNEL_INTERNAL_H
+
+#include "hw/kernel/kernel.h"
+
+enum k25_peak { K25_PEAK_BF16, K25_PEAK_FP8, K25_PEAK_FP4 };
+
+enum { K25_NO_PARAM = -1 };
+
+/* The parameters of a class; K25_NO_PARAM where the class has no such term. */
+struct k25_class_params {
+    int t0, batched, item, eta_mem, eta_mac, step;
+    enum k25_peak peak;
+};
+
+extern const struct k25_class_params k25_class_params[K25_KERNEL_CLASSES];
+
+/* The peak in force: a GPU without tensor cores of a width computes in the next wider one. */
+enum k25_peak k25_peak_in_force(enum k25_peak peak, const struct k25_gpu *gpu);
+
+/* 0 for K25_NO_PARAM. */
+double k25_value_of(int id, const struct k25_params *params);
+
+#endif

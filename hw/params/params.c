@@ -1,0 +1,135 @@
+#include "hw/params/params.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/schema.h"
+#include "base/text.h"
+
+const struct k25_param_info k25_param_info[K25_PARAMS] = {
+#define X(id, name, unit, scale, doc) [K25_##id] = {name, unit, scale, doc},
+    K25_PARAM_LIST(X)
+#undef X
+};
+
+const char *const k25_param_names[] = {
+#define X(id, name, unit, scale, doc) name,
+    K25_PARAM_LIST(X)
+#undef X
+    NULL,
+};
+
+struct prior_record {
+    double centre, spread;
+    char unit[16];
+    char source[160];
+};
+
+static const struct k25_field prior_fields[] = {
+    {.key = "centre", .type = K25_REAL, .offset = offsetof(struct prior_record, centre), .min = 1e-12, .max = 1e12,
+     .doc = "the value expected before anything is measured"},
+    {.key = "spread", .type = K25_REAL, .offset = offsetof(struct prior_record, spread), .fallback = "0",
+     .min = 0, .max = 5, .doc = "standard deviation of its natural logarithm; 0: a constant"},
+    {.key = "unit", .type = K25_TEXT, .offset = offsetof(struct prior_record, unit), .size = 16, .fallback = "",
+     .doc = "must be the parameter's unit"},
+    {.key = "source", .type = K25_TEXT, .offset = offsetof(struct prior_record, source), .size = 160,
+     .doc = "where the prior comes from"},
+    {.key = NULL},
+};
+
+struct priors_file {
+    const struct k25_yaml_node *parameters;
+};
+
+static const struct k25_field file_fields[] = {
+    {.key = "parameters", .type = K25_NODE, .offset = offsetof(struct priors_file, parameters),
+     .doc = "a mapping from name to prior"},
+    {.key = NULL},
+};
+
+bool k25_param_valid(int id, double value)
+{
+    static const int divisors[] = {
+        K25_P_NORM,       K25_KERNEL_SCALE, K25_BANDWIDTH,    K25_GEMM_MEM,     K25_GEMM_MAC,        K25_FP8_MEM,
+        K25_FP8_MAC,      K25_FP4_MEM,      K25_FP4_MAC,      K25_INT4_MEM,     K25_INT4_MAC,        K25_K_SPLIT,
+        K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_FP4_MEM,  K25_MOE_FP4_MAC,  K25_MOE_FP8_MEM,     K25_MOE_FP8_MAC,
+        K25_MOE_BF16_MEM, K25_MOE_BF16_MAC, K25_MLA_MEM,      K25_MLA_SPLITS,   K25_MLA_SPLIT_TOKENS, K25_GQA_MEM,
+        K25_GQA_SPLIT_TOKENS, K25_NCCL_LL,  K25_NCCL_LL_NORM, K25_NCCL_ETA,     K25_NCCL_RING,       K25_ONESHOT_ETA,
+        K25_INDEXER_MEM,      K25_LINEAR_MEM,  K25_ONESHOT_SHARED,
+    };
+    double in_unit = value / k25_param_info[id].scale;
+    if (id == K25_P_NORM || id == K25_NCCL_LL_NORM)
+        return in_unit >= 1 && in_unit <= 64; /* below 1 a norm is more than the sum of its parts */
+    if (id == K25_MLA_SPLITS || id == K25_MLA_SPLIT_TOKENS || id == K25_GQA_SPLIT_TOKENS)
+        return in_unit >= 1 && in_unit <= 1e9;
+    if (value == 0) {
+        for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
+            if (divisors[i] == id)
+                return false;
+        }
+        return true;
+    }
+    return in_unit >= 1e-12 && in_unit <= 1e12;
+}
+
+int k25_param_find(const char *name)
+{
+    for (int i = 0; i < K25_PARAMS; i++) {
+        if (strcmp(k25_param_info[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static bool load_prior(const char *file, const struct k25_yaml_node *key, const struct k25_yaml_node *node,
+                       struct k25_priors *priors, struct k25_inputs *inputs, struct k25_error *error)
+{
+    char hint[80];
+    int id = k25_param_find(key->text);
+    if (id < 0)
+        return k25_fail_at(error, file, key->line, key->column, "unknown parameter '%s'%s", key->text,
+                           k25_did_you_mean(key->text, k25_param_names, hint, sizeof hint));
+
+    const struct k25_param_info *info = &k25_param_info[id];
+    struct prior_record record;
+    if (!k25_schema_load(prior_fields, info->name, node, file, &record, NULL, error))
+        return false;
+    if (strcmp(record.unit, info->unit) != 0)
+        return k25_fail_at(error, file, node->line, node->column, "%s: unit '%s', expected '%s'", info->name,
+                           record.unit, info->unit);
+
+    priors->centre[id] = record.centre * info->scale;
+    priors->spread[id] = record.spread;
+    snprintf(priors->source[id], sizeof priors->source[id], "%s", record.source);
+
+    char path[96], value[32];
+    snprintf(path, sizeof path, "parameters.%s", info->name);
+    snprintf(value, sizeof value, "%g", record.centre);
+    struct k25_input input = {path, value, (char *)info->unit, K25_FROM_PRIOR, (char *)file, key->line, key->column};
+    return inputs == NULL || k25_inputs_record(inputs, input, error);
+}
+
+bool k25_priors_load(const char *path, struct k25_priors *priors, struct k25_inputs *inputs,
+                     struct k25_error *error)
+{
+    memset(priors, 0, sizeof *priors);
+    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    if (yaml == NULL)
+        return false;
+
+    struct priors_file file;
+    bool ok = k25_schema_head(yaml, "parameters", error) &&
+              k25_schema_load(file_fields, "", k25_yaml_root(yaml), path, &file, NULL, error);
+    if (ok && file.parameters->kind != K25_YAML_MAPPING)
+        ok = k25_fail_at(error, path, file.parameters->line, file.parameters->column,
+                         "parameters: expected a mapping from name to prior");
+    for (size_t i = 0; ok && i < file.parameters->count; i++)
+        ok = load_prior(path, file.parameters->keys[i], file.parameters->values[i], priors, inputs, error);
+    for (int i = 0; ok && i < K25_PARAMS; i++) {
+        if (priors->centre[i] == 0)
+            ok = k25_fail(error, K25_BAD_INPUT, "%s: missing parameter '%s'", path, k25_param_info[i].name);
+    }
+    k25_yaml_free(yaml);
+    return ok;
+}

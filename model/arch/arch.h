@@ -1,0 +1,127 @@
+/* The architecture of a language model: what its layers are, before anyone quantises, shards or serves it.
+ *
+ * Read from model/zoo/NAME.yaml (docs/formats-architecture.md). Sizes are elements, not bytes; how tensors are
+ * stored is the subject of model/arch/weights.h.
+ */
+#ifndef K25_MODEL_ARCH_ARCH_H
+#define K25_MODEL_ARCH_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/inputs.h"
+#include "base/schema.h"
+
+enum k25_attention {
+    K25_MLA,         /* multi-head latent attention: one latent of kv_lora_rank + qk_rope_dim a token */
+    K25_GQA,         /* grouped-query attention (multi-head and multi-query are its ends) */
+    K25_GATED_DELTA, /* gated delta-rule linear attention: a state of fixed size instead of a cache */
+};
+
+enum k25_ffn {
+    K25_DENSE, /* one gated feed-forward network of `dense.intermediate` */
+    K25_MOE,   /* routed experts, and shared ones if the architecture has them */
+};
+
+/* `count` layers that do the same work. Which of the model's layers they are does not change the cost. */
+struct k25_layers {
+    int count;
+    int attention; /* enum k25_attention */
+    int ffn;       /* enum k25_ffn */
+    int window;    /* tokens a layer looks back, 0 = all of them */
+    bool indexer;  /* attention reads only the tokens that the sparse indexer picks */
+};
+
+#define K25_MAX_LAYER_GROUPS 8
+
+struct k25_mla {
+    int heads;
+    int q_lora_rank;  /* 0: the queries are projected in one step */
+    int kv_lora_rank; /* elements of the latent */
+    int qk_nope_dim, qk_rope_dim, v_dim; /* elements a head */
+};
+
+struct k25_gqa {
+    int heads, kv_heads, head_dim;
+    int qk_norm;      /* enum k25_qk_norm */
+    bool bias;        /* biases on the q, k and v projections */
+    bool output_gate; /* the q projection is twice as wide and its second half gates the output */
+};
+
+enum k25_qk_norm {
+    K25_QK_NORM_NONE,
+    K25_QK_NORM_HEAD, /* each head normalised on its own: no communication */
+    K25_QK_NORM_FULL, /* over all heads: one small AllReduce of the variances under tensor parallelism */
+};
+
+struct k25_linear_attention {
+    int value_heads, key_heads, value_dim, key_dim; /* heads, and elements a head */
+    int conv_kernel;                                /* taps of the short convolution */
+    int state_bits; /* of one element of the recurrent state that each sequence keeps */
+};
+
+/* A sparse-attention indexer (DeepSeek sparse attention): scores every cached token with small heads and lets
+ * attention read the best `topk`. */
+struct k25_indexer {
+    int heads, dim, topk;
+};
+
+struct k25_dense_ffn {
+    int intermediate;
+};
+
+struct k25_moe {
+    int experts;           /* routed */
+    int experts_per_token; /* top-k */
+    int intermediate;      /* of one routed expert */
+    int shared_experts;
+    int shared_intermediate; /* of all shared experts together */
+    bool shared_gate;        /* a H x 1 gate on the shared experts */
+    bool router_bias;        /* one correction bias an expert, added to the scores before the top-k */
+};
+
+struct k25_architecture {
+    char name[64];
+    char source[256]; /* where the figures were read */
+    int hidden;
+    int vocabulary;
+    bool tied_embeddings; /* lm_head is the embedding matrix */
+    int max_context;      /* tokens */
+    struct k25_mla mla;
+    struct k25_gqa gqa;
+    struct k25_linear_attention linear;
+    struct k25_indexer indexer;
+    struct k25_dense_ffn dense;
+    struct k25_moe moe;
+    int mtp_layers; /* multi-token-prediction modules in the checkpoint, each one more layer of the last kind */
+    char unmodelled[160]; /* a part of this architecture that the step has no physics for, in words; "" = none */
+    size_t layer_groups;
+    struct k25_layers layers[K25_MAX_LAYER_GROUPS];
+};
+
+/* The format, for loading, documentation and --set. `layers` is a list, read by k25_architecture_load. */
+extern const struct k25_field k25_architecture_fields[];
+extern const struct k25_field k25_layers_fields[]; /* one entry of `layers`, a struct k25_layers */
+extern const char *const k25_attention_names[];    /* NULL-terminated, as the next two */
+extern const char *const k25_ffn_names[];
+extern const char *const k25_qk_norm_names[];
+
+bool k25_architecture_load(const char *path, struct k25_architecture *architecture, struct k25_inputs *inputs,
+                           struct k25_error *error);
+
+/* Whether the values agree with each other (kv_heads divides heads, a layer's section exists). Loading checks;
+ * call it again after --set. Positions come from `inputs`, which may be NULL. */
+bool k25_architecture_check(const struct k25_architecture *architecture, const struct k25_inputs *inputs,
+                            struct k25_error *error);
+
+/* Writes the architecture in its own format; returns text that the caller frees. */
+char *k25_architecture_print(const struct k25_architecture *architecture, struct k25_error *error);
+
+int k25_layer_count(const struct k25_architecture *architecture);
+
+/* What the step needs from an architecture and does not have the physics for yet, in words for an error message
+ * ("sparse-attention indexer"); NULL when it can be predicted. */
+const char *k25_architecture_unsupported(const struct k25_architecture *architecture);
+
+#endif

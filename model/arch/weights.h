@@ -1,0 +1,86 @@
+/* How a checkpoint stores an architecture's tensors: its quantisation scheme.
+ *
+ * Read from model/zoo/NAME.SCHEME.yaml (docs/formats-architecture.md). Every tensor of the model belongs to one
+ * class; the scheme gives each class a format. MiniMax-M2.5 exists as FP8, AWQ and NVFP4: one architecture, three
+ * schemes.
+ */
+#ifndef K25_MODEL_ARCH_WEIGHTS_H
+#define K25_MODEL_ARCH_WEIGHTS_H
+
+#include "base/error.h"
+#include "base/inputs.h"
+#include "base/schema.h"
+#include "model/arch/arch.h"
+
+enum k25_tensor {
+    K25_T_EMBEDDING,
+    K25_T_LM_HEAD,
+    K25_T_ATTENTION, /* the projections of attention, of either kind */
+    K25_T_INDEXER,
+    K25_T_LINEAR_ATTENTION,
+    K25_T_DENSE_FFN,
+    K25_T_ROUTER,
+    K25_T_ROUTED_EXPERTS,
+    K25_T_SHARED_EXPERTS,
+    K25_T_MTP,  /* attention and experts of the multi-token-prediction modules */
+    K25_T_NORM, /* norms, biases and other vectors */
+    K25_TENSORS,
+};
+
+/* What a kernel multiplies with decides its class: the stored width and the arithmetic of the tensor cores. */
+enum k25_format_kind {
+    K25_BF16,
+    K25_FP8,   /* weights and activations in 8 bits */
+    K25_INT4,  /* weights only (W4A16): arithmetic in BF16 */
+    K25_NVFP4, /* 4-bit floating point with 8-bit scales, weights and activations unless the kernel is W4A16 */
+    K25_MXFP4,
+    K25_FP32,
+    K25_FORMAT_KINDS,
+};
+
+struct k25_format {
+    int kind;          /* enum k25_format_kind */
+    double bits;       /* of one weight, without scales */
+    double group;      /* weights that share one scale; 0: no scales */
+    double scale_bits; /* scale and zero point of one group */
+};
+
+struct k25_weights {
+    char name[64]; /* of the scheme: int4_g32 */
+    char source[256];
+    bool unshipped_mtp; /* the config names multi-token-prediction modules that the checkpoint does not hold */
+    struct k25_format format[K25_TENSORS];
+};
+
+extern const struct k25_field k25_weights_fields[];
+extern const char *const k25_tensor_names[];      /* NULL-terminated */
+extern const char *const k25_format_kind_names[]; /* NULL-terminated */
+
+bool k25_weights_load(const char *path, struct k25_weights *weights, struct k25_inputs *inputs,
+                      struct k25_error *error);
+
+/* Whether bits, groups and scales fit the formats. Loading checks; call it again after --set. Positions come from
+ * `inputs`, which may be NULL. */
+bool k25_weights_check(const struct k25_weights *weights, const struct k25_inputs *inputs,
+                       struct k25_error *error);
+
+/* Writes the scheme in its own format; returns text that the caller frees. */
+char *k25_weights_print(const struct k25_weights *weights, struct k25_error *error);
+
+/* Bytes of one weight with its share of the scale: (bits + scale_bits / group) / 8. */
+double k25_weight_bytes(const struct k25_format *format);
+
+/* Elements of each tensor class in the whole model, MTP modules under K25_T_MTP. Tied embeddings count once, under
+ * K25_T_EMBEDDING. */
+void k25_count_parameters(const struct k25_architecture *architecture, double elements[K25_TENSORS]);
+
+/* Parameters of the model as published: all but the multi-token-prediction modules. */
+double k25_total_parameters(const struct k25_architecture *architecture);
+
+/* Parameters a token touches: all but the embedding, the routed experts that it is not sent to, and MTP. */
+double k25_active_parameters(const struct k25_architecture *architecture);
+
+/* Bytes of the checkpoint: elements x bytes of their format over all classes, `unshipped_mtp` left out. */
+double k25_checkpoint_bytes(const struct k25_architecture *architecture, const struct k25_weights *weights);
+
+#endif

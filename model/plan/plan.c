@@ -1,0 +1,360 @@
+#include "model/plan/plan.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "model/plan/speculation.h"
+
+const char *const k25_kv_dtype_names[] = {"bf16", "fp8", NULL};
+const char *const k25_allreduce_backend_names[] = {"nccl", "oneshot", "oneshot_then_nccl", "fastest", NULL};
+const char *const k25_protocol_names[] = {"auto", "ll", "ll128", "simple", "all", NULL};
+const char *const k25_graph_mode_names[] = {"full", "none", NULL};
+const char *const k25_speculation_names[] = {"none", "mtp", "eagle3", "ngram", "draft", NULL};
+const char *const k25_verify_names[] = {"rows", "shared", NULL};
+const char *const k25_drafting_names[] = {"serial", "fused", "async", NULL};
+const char *const k25_dcp_exchange_names[] = {"gather", "all_to_all", NULL};
+const char *const k25_expert_exchange_names[] = {"all_to_all", "gather", NULL};
+
+static const struct k25_field allreduce_fields[] = {
+    {.key = "backend", .type = K25_ENUM, .offset = offsetof(struct k25_plan_allreduce, backend), .fallback = "nccl",
+     .names = k25_allreduce_backend_names, .doc = "which AllReduce the engine calls"},
+    {.key = "oneshot_max_bytes", .type = K25_REAL, .offset = offsetof(struct k25_plan_allreduce, oneshot_max_bytes),
+     .fallback = "57344", .min = 0, .max = 1e12, .unit = "bytes",
+     .doc = "oneshot_then_nccl: one-shot up to this message, bytes per rank of the full buffer"},
+    {.key = "oneshot_max_rows", .type = K25_INT, .offset = offsetof(struct k25_plan_allreduce, oneshot_max_rows),
+     .fallback = "0", .min = 0, .max = 1e6, .unit = "rows",
+     .doc = "oneshot_then_nccl: one-shot up to this many rows, whatever their bytes"},
+    {.key = "protocol", .type = K25_ENUM, .offset = offsetof(struct k25_plan_allreduce, protocol),
+     .fallback = "auto", .names = k25_protocol_names, .doc = "protocols NCCL may use (NCCL_PROTO)"},
+    {.key = NULL},
+};
+
+static const struct k25_field graph_fields[] = {
+    {.key = "mode", .type = K25_ENUM, .offset = offsetof(struct k25_plan_graph, mode), .fallback = "full",
+     .names = k25_graph_mode_names, .doc = "CUDA graph of the whole step, or eager launches"},
+    {.key = "max_rows", .type = K25_INT, .offset = offsetof(struct k25_plan_graph, max_rows), .fallback = "512",
+     .min = 1, .max = 65536, .unit = "rows", .doc = "largest captured batch; larger ones run eager"},
+    {.key = NULL},
+};
+
+static const struct k25_field speculation_fields[] = {
+    {.key = "method", .type = K25_ENUM, .offset = offsetof(struct k25_plan_speculation, method), .fallback = "none",
+     .names = k25_speculation_names, .doc = "who drafts"},
+    {.key = "tokens", .type = K25_INT, .offset = offsetof(struct k25_plan_speculation, tokens), .fallback = "0",
+     .min = 0, .max = K25_MAX_DRAFT, .unit = "tokens", .doc = "drafted tokens in a chain (k)"},
+    {.key = "acceptance", .type = K25_TEXT, .offset = offsetof(struct k25_plan_speculation, acceptance),
+     .size = sizeof((struct k25_plan_speculation *)0)->acceptance, .fallback = "",
+     .doc = "share of drafts accepted (0.49), tokens a step (2.48), marginal rates (0.83/0.6/0.45) or a=conditional rate"},
+    {.key = "verify", .type = K25_ENUM, .offset = offsetof(struct k25_plan_speculation, verify),
+     .fallback = "shared", .names = k25_verify_names, .doc = "attention over the tokens of one sequence that are verified"},
+    {.key = "drafting", .type = K25_ENUM, .offset = offsetof(struct k25_plan_speculation, drafting),
+     .fallback = "serial", .names = k25_drafting_names, .doc = "host work between the passes of the draft"},
+    {.key = "draft_tp", .type = K25_INT, .offset = offsetof(struct k25_plan_speculation, draft_tp), .fallback = "0",
+     .min = 0, .max = K25_MAX_GPUS, .unit = "GPUs", .doc = "tensor-parallel ranks of the draft; 0: the plan's"},
+    {.key = NULL},
+};
+
+static const struct k25_field prefill_fields[] = {
+    {.key = "tokens", .type = K25_INT, .offset = offsetof(struct k25_plan_prefill, tokens), .fallback = "0",
+     .min = 0, .max = 1e6, .unit = "tokens", .doc = "prompt tokens that ride along in the step"},
+    {.key = "context", .type = K25_REAL, .offset = offsetof(struct k25_plan_prefill, context), .fallback = "0",
+     .min = 0, .max = 1e8, .unit = "tokens", .doc = "tokens of that prompt already in the cache"},
+    {.key = NULL},
+};
+
+#define LEVER(member) offsetof(struct k25_plan_levers, member)
+static const struct k25_field lever_fields[] = {
+    {.key = "allreduce_free", .type = K25_BOOL, .offset = LEVER(allreduce_free), .fallback = "false",
+     .doc = "AllReduces cost nothing: the ceiling of every change to them"},
+    {.key = "allreduce_overlap", .type = K25_REAL, .offset = LEVER(allreduce_overlap), .fallback = "0", .min = 0,
+     .max = 1, .unit = "share", .doc = "of an AllReduce's transfer that compute hides"},
+    {.key = "allreduce_norm", .type = K25_BOOL, .offset = LEVER(allreduce_norm), .fallback = "false",
+     .doc = "the norm behind an AllReduce is part of it"},
+    {.key = "persistent_experts", .type = K25_BOOL, .offset = LEVER(persistent_experts), .fallback = "false",
+     .doc = "the experts of a layer in one persistent kernel, without a floor"},
+    {.key = "shared_stream", .type = K25_BOOL, .offset = LEVER(shared_stream), .fallback = "false",
+     .doc = "shared experts beside the routed ones on a second stream"},
+    {.key = "l2_pinned_mib", .type = K25_REAL, .offset = LEVER(l2_pinned_mib), .fallback = "0", .min = 0,
+     .max = 1e6, .unit = "MiB", .doc = "weights that stay in the L2 from step to step"},
+    {.key = "link_bandwidth", .type = K25_REAL, .offset = LEVER(link_bandwidth), .fallback = "1", .min = 1e-3,
+     .max = 1e3, .unit = "times", .doc = "every link this many times as fast"},
+    {.key = "link_latency", .type = K25_REAL, .offset = LEVER(link_latency), .fallback = "1", .min = 0, .max = 1e3,
+     .unit = "times", .doc = "the latency of every link, times this"},
+    {.key = "skew", .type = K25_REAL, .offset = LEVER(skew), .fallback = "1", .min = 0, .max = 1e3,
+     .unit = "times", .doc = "the wait for the last rank, times this; 0: all arrive at once"},
+    {.key = "power_limit_w", .type = K25_REAL, .offset = LEVER(power_limit_w), .fallback = "0", .min = 0,
+     .max = 1e5, .unit = "W", .doc = "power limit of a GPU; 0: its own"},
+    {.key = NULL},
+};
+#undef LEVER
+
+const struct k25_field k25_plan_fields[] = {
+    {.key = "tp", .type = K25_INT, .offset = offsetof(struct k25_plan, tp), .min = 1, .max = K25_MAX_GPUS,
+     .unit = "GPUs", .doc = "tensor-parallel ranks"},
+    {.key = "ep", .type = K25_INT, .offset = offsetof(struct k25_plan, ep), .fallback = "1", .min = 1,
+     .max = K25_MAX_GPUS, .unit = "GPUs", .doc = "expert-parallel ranks; they are the same GPUs again"},
+    {.key = "dp", .type = K25_INT, .offset = offsetof(struct k25_plan, dp), .fallback = "1", .min = 1,
+     .max = K25_MAX_GPUS, .unit = "replicas", .doc = "data-parallel replicas"},
+    {.key = "dcp", .type = K25_INT, .offset = offsetof(struct k25_plan, dcp), .fallback = "1", .min = 1,
+     .max = K25_MAX_GPUS, .unit = "GPUs", .doc = "decode context parallel: ranks that share one cache"},
+    {.key = "pp", .type = K25_INT, .offset = offsetof(struct k25_plan, pp), .fallback = "1", .min = 1,
+     .max = K25_MAX_GPUS, .unit = "stages", .doc = "pipeline stages"},
+    {.key = "microbatches", .type = K25_INT, .offset = offsetof(struct k25_plan, microbatches), .fallback = "0",
+     .min = 0, .max = 1024, .unit = "batches",
+     .doc = "batches under way in a pipeline; 0: as many as stages or sequences"},
+    {.key = "attention_dp", .type = K25_BOOL, .offset = offsetof(struct k25_plan, attention_dp),
+     .fallback = "false", .doc = "attention data-parallel: each of the tp ranks has sequences of its own"},
+    {.key = "dcp_exchange", .type = K25_ENUM, .offset = offsetof(struct k25_plan, dcp_exchange),
+     .fallback = "gather", .names = k25_dcp_exchange_names, .doc = "how DCP puts partial attention together"},
+    {.key = "expert_exchange", .type = K25_ENUM, .offset = offsetof(struct k25_plan, expert_exchange),
+     .fallback = "all_to_all", .names = k25_expert_exchange_names,
+     .doc = "how tokens reach their experts when attention is data-parallel"},
+    {.key = "expert_rows", .type = K25_INT, .offset = offsetof(struct k25_plan, expert_rows), .fallback = "0",
+     .min = 0, .max = 1e6, .unit = "tokens",
+     .doc = "tokens up to which the small-batch expert kernel runs, a slower one beyond; 0: at any number"},
+    {.key = "redundant_experts", .type = K25_INT, .offset = offsetof(struct k25_plan, redundant_experts),
+     .fallback = "0", .min = 0, .max = 65536, .unit = "experts",
+     .doc = "copies of popular experts over all ranks, placed to balance them"},
+    {.key = "batch", .type = K25_INT, .offset = offsetof(struct k25_plan, batch), .min = 1, .max = 65536,
+     .unit = "sequences", .doc = "sequences that decode together, over all replicas"},
+    {.key = "context", .type = K25_REAL, .offset = offsetof(struct k25_plan, context), .min = 1, .max = 1e8,
+     .unit = "tokens", .doc = "mean tokens in the cache of a sequence while the steps run"},
+    {.key = "kv_dtype", .type = K25_ENUM, .offset = offsetof(struct k25_plan, kv_dtype), .fallback = "bf16",
+     .names = k25_kv_dtype_names, .doc = "how the cache is stored"},
+    {.key = "memory_utilisation", .type = K25_REAL, .offset = offsetof(struct k25_plan, memory_utilisation),
+     .fallback = "0.92", .min = 0.05, .max = 1, .unit = "share", .doc = "share of GPU memory the engine may use"},
+    {.key = "allreduce", .type = K25_MAP, .offset = offsetof(struct k25_plan, allreduce), .fallback = "{}",
+     .fields = allreduce_fields, .doc = "backend and its thresholds"},
+    {.key = "graph", .type = K25_MAP, .offset = offsetof(struct k25_plan, graph), .fallback = "{}",
+     .fields = graph_fields, .doc = "how kernels are launched"},
+    {.key = "speculation", .type = K25_MAP, .offset = offsetof(struct k25_plan, speculation), .fallback = "{}",
+     .fields = speculation_fields, .doc = "speculative decoding"},
+    {.key = "prefill", .type = K25_MAP, .offset = offsetof(struct k25_plan, prefill), .fallback = "{}",
+     .fields = prefill_fields, .doc = "a chunk of a prompt in the same step"},
+    {.key = "levers", .type = K25_MAP, .offset = offsetof(struct k25_plan, levers), .fallback = "{}",
+     .fields = lever_fields, .doc = "what-if switches"},
+    {.key = NULL},
+};
+
+/* Heads and widths that a rank must hold whole. */
+bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                      const struct k25_inputs *inputs, struct k25_error *error)
+{
+    const struct k25_architecture *a = architecture;
+    int heads = plan->attention_dp ? 1 : plan->tp, width = plan->tp / plan->ep;
+    struct { int width, by; const char *what; bool used; } need[] = {
+        {a->mla.heads, heads, "MLA heads", false},
+        {a->gqa.heads, heads, "query heads", false},
+        {a->linear.key_heads, heads, "key heads of the linear attention", false},
+        {a->dense.intermediate, heads, "columns of the dense feed-forward network", false},
+        {a->moe.intermediate, width, "columns of an expert", false},
+        {a->moe.shared_intermediate, heads, "columns of the shared experts", false},
+    };
+    for (size_t i = 0; i < a->layer_groups; i++) {
+        const struct k25_layers *layers = &a->layers[i];
+        need[0].used |= layers->attention == K25_MLA;
+        need[1].used |= layers->attention == K25_GQA;
+        need[2].used |= layers->attention == K25_GATED_DELTA;
+        need[3].used |= layers->ffn == K25_DENSE;
+        need[4].used |= layers->ffn == K25_MOE;
+        need[5].used |= layers->ffn == K25_MOE && a->moe.shared_experts > 0;
+    }
+    for (size_t i = 0; i < sizeof need / sizeof *need; i++) {
+        if (need[i].used && need[i].width % need[i].by != 0)
+            return k25_inputs_fail(inputs, "plan.tp", error, "%d does not divide the %d %s of %s", need[i].by,
+                                   need[i].width, need[i].what, a->name);
+    }
+    if (need[1].used && a->gqa.kv_heads % heads != 0 && heads % a->gqa.kv_heads != 0)
+        return k25_inputs_fail(inputs, "plan.tp", error, "%d neither divides nor is a multiple of the %d "
+                               "key-value heads of %s", heads, a->gqa.kv_heads, a->name);
+    return true;
+}
+
+static bool divides(const struct k25_inputs *inputs, const char *path, int part, int whole, const char *of,
+                    struct k25_error *error)
+{
+    return whole % part == 0 || k25_inputs_fail(inputs, path, error, "%d does not divide the %d %s", part, whole, of);
+}
+
+/* Experts over ranks: whole experts on each, and something to spread. */
+static bool check_experts(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                          const struct k25_inputs *inputs, struct k25_error *error)
+{
+    int experts = architecture->moe.experts;
+    if (plan->ep > 1 && experts == 0)
+        return k25_inputs_fail(inputs, "plan.ep", error, "%s has no experts to spread, expected 1, found %d",
+                               architecture->name, plan->ep);
+    if (!divides(inputs, "plan.ep", plan->ep, plan->tp, "ranks of plan.tp", error) ||
+        (experts > 0 && !divides(inputs, "plan.ep", plan->ep, experts, "experts", error)))
+        return false;
+    if (plan->redundant_experts > 0 && plan->ep == 1)
+        return k25_inputs_fail(inputs, "plan.redundant_experts", error,
+                               "copies of experts need plan.ep of at least 2, expected 0, found %d",
+                               plan->redundant_experts);
+    if (plan->redundant_experts > experts)
+        return k25_inputs_fail(inputs, "plan.redundant_experts", error, "%d copies of the %d experts of %s",
+                               plan->redundant_experts, experts, architecture->name);
+    return divides(inputs, "plan.redundant_experts", plan->ep, plan->redundant_experts, "copies", error);
+}
+
+/* Ranks that share a cache hold the same keys: under MLA all of them, under grouped-query attention those beyond the
+ * key-value heads (vLLM, parallel_config). */
+static bool check_dcp(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                      const struct k25_inputs *inputs, struct k25_error *error)
+{
+    if (plan->dcp == 1)
+        return true;
+    if (plan->attention_dp)
+        return k25_inputs_fail(inputs, "plan.dcp", error, "ranks with sequences of their own share no cache, expected "
+                               "1 beside plan.attention_dp, found %d", plan->dcp);
+    if (!divides(inputs, "plan.dcp", plan->dcp, plan->tp, "ranks of plan.tp", error))
+        return false;
+    bool gqa = false;
+    for (size_t i = 0; i < architecture->layer_groups; i++)
+        gqa = gqa || architecture->layers[i].attention == K25_GQA;
+    int copies = gqa && plan->tp > architecture->gqa.kv_heads ? plan->tp / architecture->gqa.kv_heads : 1;
+    if (gqa && copies % plan->dcp != 0)
+        return k25_inputs_fail(inputs, "plan.dcp", error, "at plan.tp %d %d %s the same keys of %s, expected a "
+                               "divisor of that, found %d", plan->tp, copies, copies == 1 ? "rank holds" : "ranks hold",
+                               architecture->name, plan->dcp);
+    return true;
+}
+
+static bool check_speculation(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                              const struct k25_inputs *inputs, struct k25_error *error)
+{
+    const struct k25_plan_speculation *spec = &plan->speculation;
+    if (spec->method == K25_SPEC_NONE)
+        return true;
+    if (spec->tokens < 1)
+        return k25_inputs_fail(inputs, "plan.speculation.tokens", error, "%s drafts no token, expected at least 1",
+                               k25_speculation_names[spec->method]);
+    if (spec->method == K25_SPEC_MTP && architecture->mtp_layers == 0)
+        return k25_inputs_fail(inputs, "plan.speculation.method", error, "%s has no multi-token-prediction layer, "
+                               "expected eagle3, ngram, draft or none", architecture->name);
+    if (spec->draft_tp > 1 && spec->draft_tp != plan->tp)
+        return k25_inputs_fail(inputs, "plan.speculation.draft_tp", error, "expected 0, 1 or plan.tp (%d), found %d",
+                               plan->tp, spec->draft_tp);
+    double tokens;
+    struct k25_error found;
+    return k25_tokens_per_step(spec, &tokens, &found) ||
+           k25_inputs_fail(inputs, "plan.speculation.acceptance", error, "%s", found.message);
+}
+
+/* A plan that no file was loaded into has been through no table: the smallest values again. */
+static bool check_ranges(const struct k25_plan *plan, const struct k25_inputs *inputs, struct k25_error *error)
+{
+    const struct { const char *path; double value; } ones[] = {
+        {"plan.tp", plan->tp},       {"plan.ep", plan->ep},       {"plan.dp", plan->dp},
+        {"plan.dcp", plan->dcp},     {"plan.pp", plan->pp},       {"plan.batch", plan->batch},
+        {"plan.context", plan->context}, {"plan.graph.max_rows", plan->graph.max_rows},
+    };
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+        if (!(ones[i].value >= 1))
+            return k25_inputs_fail(inputs, ones[i].path, error, "%g is out of range, expected at least 1",
+                                   ones[i].value);
+    }
+    if (!(plan->levers.link_bandwidth > 0))
+        return k25_inputs_fail(inputs, "plan.levers.link_bandwidth", error, "%g is out of range, expected more than 0",
+                               plan->levers.link_bandwidth);
+    return true;
+}
+
+/* Sequences of one pipeline: the batch over replicas and, where attention is data-parallel, ranks. */
+static int pipeline_sequences(const struct k25_plan *plan)
+{
+    int over = plan->dp * (plan->attention_dp ? plan->tp : 1);
+    return (plan->batch + over - 1) / over;
+}
+
+/* A micro-batch has at least one sequence; a prompt rides along in one of them, and steps of unlike micro-batches have
+ * no price. */
+static bool check_pipeline(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                           const struct k25_inputs *inputs, struct k25_error *error)
+{
+    if (plan->pp > k25_layer_count(architecture))
+        return k25_inputs_fail(inputs, "plan.pp", error, "%d stages for the %d layers of %s", plan->pp,
+                               k25_layer_count(architecture), architecture->name);
+    if (plan->dp > plan->batch)
+        return k25_inputs_fail(inputs, "plan.dp", error, "%d replicas for %d sequence%s", plan->dp, plan->batch,
+                               plan->batch == 1 ? "" : "s");
+    int sequences = pipeline_sequences(plan);
+    if (plan->pp > 1 && plan->microbatches > sequences)
+        return k25_inputs_fail(inputs, "plan.microbatches", error, "%d micro-batches of the %d sequence%s of a rank",
+                               plan->microbatches, sequences, sequences == 1 ? "" : "s");
+    if (plan->prefill.tokens > 0 && k25_microbatches(plan) > 1)
+        return k25_inputs_fail(inputs, "plan.prefill.tokens", error,
+                               "a prompt in one of %d micro-batches of a pipeline is not supported yet, "
+                               "expected 0, or plan.microbatches 1", k25_microbatches(plan));
+    return true;
+}
+
+bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                    const struct k25_machine *machine, const struct k25_inputs *inputs, struct k25_error *error)
+{
+    const char *unsupported = k25_architecture_unsupported(architecture);
+    if (unsupported != NULL)
+        return k25_fail(error, K25_BAD_INPUT, "%s: its %s is not supported yet", architecture->name, unsupported);
+    if (!check_ranges(plan, inputs, error) || !check_experts(plan, architecture, inputs, error) ||
+        !k25_plan_divides(plan, architecture, inputs, error) || !check_dcp(plan, architecture, inputs, error) ||
+        !check_speculation(plan, architecture, inputs, error) || !check_pipeline(plan, architecture, inputs, error))
+        return false;
+    if (plan->tp > 1 && !machine->p2p &&
+        (plan->allreduce.backend == K25_AR_ONESHOT || plan->allreduce.backend == K25_AR_ONESHOT_THEN_NCCL))
+        return k25_inputs_fail(inputs, "plan.allreduce.backend", error,
+                               "one-shot needs peer access, which %s has switched off (p2p: false), expected nccl",
+                               machine->name);
+    if (plan->tp * plan->pp * plan->dp > machine->gpus)
+        return k25_inputs_fail(inputs, "plan.tp", error, "%d ranks on %s, which has %d GPUs",
+                               plan->tp * plan->pp * plan->dp, machine->name, machine->gpus);
+    if (plan->levers.l2_pinned_mib > machine->gpu.l2_mib)
+        return k25_inputs_fail(inputs, "plan.levers.l2_pinned_mib", error, "%g MiB in the L2 of %s, which has %g",
+                               plan->levers.l2_pinned_mib, machine->gpu.name, machine->gpu.l2_mib);
+    if (plan->context > architecture->max_context)
+        return k25_inputs_fail(inputs, "plan.context", error, "%.0f tokens are more than the %d that %s can hold",
+                               plan->context, architecture->max_context, architecture->name);
+    return true;
+}
+
+int k25_microbatches(const struct k25_plan *plan)
+{
+    if (plan->pp == 1)
+        return 1;
+    int sequences = pipeline_sequences(plan);
+    return plan->microbatches > 0 ? plan->microbatches : plan->pp < sequences ? plan->pp : sequences;
+}
+
+double k25_stage_share(const struct k25_plan *plan, int layers)
+{
+    return (layers + plan->pp - 1) / plan->pp / (double)layers;
+}
+
+bool k25_graph_runs(const struct k25_plan_graph *graph, int rows)
+{
+    return graph->mode == K25_GRAPH_FULL && rows <= graph->max_rows;
+}
+
+int k25_graph_rows(const struct k25_plan_graph *graph, int rows)
+{
+    if (!k25_graph_runs(graph, rows))
+        return rows;
+    int step = rows <= 256 ? 8 : 16;
+    int captured = rows <= 2 ? rows : rows <= 4 ? 4 : (rows + step - 1) / step * step;
+    return captured > graph->max_rows ? graph->max_rows : captured;
+}
+
+double k25_kv_bytes(int kv_dtype)
+{
+    return kv_dtype == K25_KV_FP8 ? 1 : 2;
+}
+
+struct k25_plan k25_draft_plan(const struct k25_plan *plan)
+{
+    struct k25_plan alone = *plan;
+    if (plan->speculation.draft_tp == 1) {
+        alone.tp = alone.ep = alone.dcp = 1;
+        alone.attention_dp = false;
+        alone.redundant_experts = 0;
+    }
+    return alone;
+}

@@ -1,0 +1,167 @@
+/* The plan: how a model is spread over a machine and served.
+ *
+ * Plain numbers and switches; `--set plan.KEY=VALUE` reaches each of them. Keys and defaults stand in
+ * k25_plan_fields (model/plan/plan.c) and docs/formats.md.
+ */
+#ifndef K25_MODEL_PLAN_PLAN_H
+#define K25_MODEL_PLAN_PLAN_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/inputs.h"
+#include "base/schema.h"
+#include "hw/topology/machine.h"
+#include "model/arch/arch.h"
+
+enum k25_kv_dtype { K25_KV_BF16, K25_KV_FP8 };
+
+enum k25_allreduce_backend {
+    K25_AR_NCCL,
+    K25_AR_ONESHOT,
+    K25_AR_ONESHOT_THEN_NCCL, /* one-shot while bytes <= oneshot_max_bytes or rows <= oneshot_max_rows */
+    K25_AR_FASTEST,           /* whichever the model finds cheaper, call by call */
+};
+
+enum k25_protocol {
+    K25_PROTO_AUTO, /* NCCL's own choice on PCIe: LL for small messages, Simple for large ones */
+    K25_PROTO_LL,
+    K25_PROTO_LL128,
+    K25_PROTO_SIMPLE,
+    K25_PROTO_ALL, /* NCCL_PROTO=LL,LL128,Simple: the cheapest */
+};
+
+enum k25_graph_mode { K25_GRAPH_FULL, K25_GRAPH_NONE };
+
+enum k25_speculation_method { K25_SPEC_NONE, K25_SPEC_MTP, K25_SPEC_EAGLE3, K25_SPEC_NGRAM, K25_SPEC_DRAFT };
+
+/* How attention reads the cache while it verifies the k + 1 tokens of a sequence. */
+enum k25_verify {
+    K25_VERIFY_ROWS,   /* every token as a sequence of its own (vLLM TRITON_MLA, pull request 52218) */
+    K25_VERIFY_SHARED, /* one pass over the cache for all of them */
+};
+
+/* What the engine does with the host's work between two passes of the draft. */
+enum k25_drafting {
+    K25_DRAFT_SERIAL, /* pays it before every pass */
+    K25_DRAFT_FUSED,  /* all passes are one launch: pays it once a step */
+    K25_DRAFT_ASYNC,  /* prepares the next pass while the GPU runs: pays what is longer than the pass */
+};
+
+/* How decode context parallelism puts partial attention together. */
+enum k25_dcp_exchange {
+    K25_DCP_GATHER,   /* gather the log-sum-exps, reduce-scatter the outputs (vLLM ag_rs) */
+    K25_DCP_ALLTOALL, /* outputs and log-sum-exps in one all-to-all (vLLM a2a, SGLang) */
+};
+
+/* How tokens reach their experts when attention is data-parallel. */
+enum k25_expert_exchange {
+    K25_EXPERTS_ALLTOALL, /* each token to the ranks of its experts, and back */
+    K25_EXPERTS_GATHER,   /* all tokens to all ranks, reduce-scatter behind (vLLM allgather_reducescatter) */
+};
+
+struct k25_plan_allreduce {
+    int backend;              /* enum k25_allreduce_backend */
+    double oneshot_max_bytes; /* bytes per rank of the full buffer */
+    int oneshot_max_rows;     /* tokens */
+    int protocol;             /* enum k25_protocol: what NCCL_PROTO allows */
+};
+
+struct k25_plan_graph {
+    int mode;     /* enum k25_graph_mode */
+    int max_rows; /* the largest captured batch; above it the step runs eager */
+};
+
+struct k25_plan_speculation {
+    int method; /* enum k25_speculation_method */
+    int tokens; /* k: drafted tokens in a chain */
+    /* How many drafts are accepted, as text: "" unknown; "0.49" the accepted share of the drafted tokens; "2.48" mean
+     * tokens of a step; "0.83/0.60/0.45" the marginal rate of each position; "a=0.8" a constant conditional rate. */
+    char acceptance[96];
+    int verify;   /* enum k25_verify */
+    int drafting; /* enum k25_drafting */
+    int draft_tp; /* GPUs of the draft: 0 the plan's tp, 1 every rank drafts alone */
+};
+
+/* Prompt tokens that ride along in the step (chunked prefill); where attention is data-parallel, on every rank. */
+struct k25_plan_prefill {
+    int tokens;     /* of one prompt in this step */
+    double context; /* tokens of that prompt already in the cache */
+};
+
+/* What-if switches; each changes named terms of the step (k25_lever_docs). */
+struct k25_plan_levers {
+    bool allreduce_free;       /* AllReduces cost nothing: the ceiling of every change to them */
+    double allreduce_overlap;  /* share of an AllReduce's transfer that compute hides */
+    bool allreduce_norm;       /* the norm behind an AllReduce is part of it */
+    bool persistent_experts;   /* the experts of a layer in one persistent kernel: no floor */
+    bool shared_stream;        /* shared experts beside the routed ones on a second stream */
+    double l2_pinned_mib;      /* weights that stay in the L2 from step to step */
+    double link_bandwidth;     /* links this many times as fast */
+    double link_latency;       /* their latency times this */
+    double skew;               /* waits times this; 0: every rank arrives at once */
+    double power_limit_w;      /* of a GPU; 0: its own */
+};
+
+struct k25_plan {
+    int tp, ep, dp, dcp, pp;
+    int microbatches;  /* batches under way in a pipeline; 0: as many as stages */
+    bool attention_dp; /* attention data-parallel: each of the tp ranks has its own sequences and all heads */
+    int dcp_exchange;  /* enum k25_dcp_exchange */
+    int expert_exchange;   /* enum k25_expert_exchange */
+    int expert_rows;       /* tokens up to which the engine's small-batch expert kernel runs; 0: at any number */
+    int redundant_experts; /* copies of popular experts, over all ranks, placed to balance them */
+    int batch;         /* B: sequences decoding together, over all replicas */
+    double context;    /* L: mean tokens in the cache of one sequence */
+    int kv_dtype;      /* enum k25_kv_dtype */
+    double memory_utilisation; /* share of the GPU's memory that the engine may use */
+    struct k25_plan_allreduce allreduce;
+    struct k25_plan_graph graph;
+    struct k25_plan_speculation speculation;
+    struct k25_plan_prefill prefill;
+    struct k25_plan_levers levers;
+};
+
+extern const struct k25_field k25_plan_fields[];
+/* Each NULL-terminated, in the order of its enum. */
+extern const char *const k25_kv_dtype_names[];
+extern const char *const k25_allreduce_backend_names[];
+extern const char *const k25_protocol_names[];
+extern const char *const k25_graph_mode_names[];
+extern const char *const k25_speculation_names[];
+extern const char *const k25_verify_names[];
+extern const char *const k25_drafting_names[];
+extern const char *const k25_dcp_exchange_names[];
+extern const char *const k25_expert_exchange_names[];
+
+/* Checks a plan against the architecture and the machine it is for: sharding that does not divide, more GPUs than
+ * there are, context beyond the model's, experts or caches that do not divide, a chain of drafts without tokens. The
+ * error carries the position of the key. What an architecture says is unmodelled is refused with the words "not
+ * supported yet". */
+bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                    const struct k25_machine *machine, const struct k25_inputs *inputs, struct k25_error *error);
+
+/* Whether heads and widths of `architecture` divide over the ranks of the plan: part of k25_plan_check, and the check of a
+ * draft model. */
+bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture *architecture,
+                      const struct k25_inputs *inputs, struct k25_error *error);
+
+/* Micro-batches under way in the pipeline: 1 without one, by default one a stage, but none without a sequence. */
+int k25_microbatches(const struct k25_plan *plan);
+
+/* Share of `layers` layers on the stage that has most of them: 1 without a pipeline. */
+double k25_stage_share(const struct k25_plan *plan, int layers);
+
+/* Whether a step of `rows` tokens runs inside a captured graph. */
+bool k25_graph_runs(const struct k25_plan_graph *graph, int rows);
+
+/* Rows that the step computes for `rows` tokens: the next captured CUDA-graph size, or `rows` when it runs eager.
+ * Captured sizes are 1, 2, 4, then every 8 up to 256, then every 16 (vLLM's default list, vllm/config). */
+int k25_graph_rows(const struct k25_plan_graph *graph, int rows);
+
+double k25_kv_bytes(int kv_dtype); /* of one element */
+
+/* The plan as the draft has it: of one rank where every rank drafts alone. */
+struct k25_plan k25_draft_plan(const struct k25_plan *plan);
+
+#endif

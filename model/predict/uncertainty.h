@@ -1,0 +1,78 @@
+/* How sure a prediction is.
+ *
+ * The parameters have a joint normal distribution in their logarithms: the prior, or the posterior of a calibration.
+ * To first order the logarithm of any predicted number y is then normal too:
+ *
+ *     var(ln y) = g' C g + noise^2,    g_j = d ln y / d ln theta_j
+ *
+ * and its 90 % interval is y exp(-+1.645 sd). `noise` is the residual of one measurement that no parameter explains; it
+ * belongs to numbers that a load test measures (step time and what follows from it), not to their parts.
+ */
+#ifndef K25_MODEL_PREDICT_UNCERTAINTY_H
+#define K25_MODEL_PREDICT_UNCERTAINTY_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "hw/params/params.h"
+#include "model/predict/predict.h"
+
+struct k25_uncertainty {
+    size_t count;            /* parameters that vary */
+    int id[K25_PARAMS];
+    double covariance[K25_PARAMS * K25_PARAMS]; /* count x count, of ln theta */
+    double noise;            /* relative, of one measured step time */
+};
+
+/* The numbers of a prediction that get an interval. */
+enum k25_output {
+    K25_OUT_STEP,
+    K25_OUT_TPOT,
+    K25_OUT_TOK_S,
+    K25_OUT_GPU_BUSY,
+    K25_OUT_KERNELS,
+    K25_OUT_ALLREDUCE,
+    K25_OUT_ALLREDUCE_TRANSFER,
+    K25_OUT_ALLREDUCE_WAIT,
+    K25_OUT_ALLREDUCE_SHARE,
+    K25_OUT_OTHER_COLLECTIVES,
+    K25_OUT_GAPS,
+    K25_OUT_HOST,
+    K25_OUT_DRAFT,
+    K25_OUT_BUBBLE,
+    K25_OUTPUTS,
+};
+
+/* The value of one output, in SI. */
+double k25_output_value(const struct k25_prediction *prediction, enum k25_output output);
+
+struct k25_interval {
+    double low, high; /* 5 and 95 % */
+};
+
+struct k25_intervals {
+    struct k25_interval output[K25_OUTPUTS];
+    struct k25_interval op[K25_MAX_OPERATORS]; /* of the time of each operator */
+};
+
+/* Intervals around `prediction`, which must be k25_predict(question, params). Derivatives are central differences, so this
+ * costs two predictions a parameter. A number that is 0 has the interval [0, 0]. False when memory is out. */
+bool k25_predict_intervals(const struct k25_question *question, const struct k25_params *params,
+                           const struct k25_uncertainty *uncertainty, const struct k25_prediction *prediction,
+                           struct k25_intervals *intervals, struct k25_error *error);
+
+/* g_j = d ln f / d ln theta_j of any positive function of the parameters, for the parameters of `uncertainty`; 0 where f is
+ * not positive. Central differences. */
+void k25_gradient_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
+                     const struct k25_params *params, const struct k25_uncertainty *uncertainty, double *gradient);
+
+/* g' C h: the covariance of the logarithms of two numbers with gradients g and h. */
+double k25_covariance_of(const double *g, const double *h, const struct k25_uncertainty *uncertainty);
+
+/* sd(ln f) of any function of the parameters under the same distribution, noise left out. */
+double k25_spread_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
+                     const struct k25_params *params, const struct k25_uncertainty *uncertainty);
+
+#define K25_Z90 1.6448536269514722 /* 95 % quantile of the standard normal */
+
+#endif

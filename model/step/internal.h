@@ -1,0 +1,54 @@
+/* What the builders of the step share (model/step/step.c and its neighbours); not for others. */
+#ifndef K25_MODEL_STEP_INTERNAL_H
+#define K25_MODEL_STEP_INTERNAL_H
+
+#include "model/step/placement.h"
+#include "model/step/step.h"
+
+/* The question, and where the next operator goes. */
+struct k25_builder {
+    const struct k25_architecture *architecture; /* whose layers are being added: the model's or the draft's */
+    const struct k25_weights *weights;
+    const struct k25_draft *draft;
+    const struct k25_machine *machine;
+    const struct k25_plan *plan;
+    const struct k25_params *params;
+    struct k25_step *step;
+    const char *layers; /* name of the group of layers */
+    int part;           /* of the operators being added */
+    int tp;             /* ranks that share attention, dense and shared networks, vocabulary */
+    double calls;       /* layers in the group, times passes of a draft */
+    double copies;      /* layers in the group that hold weights of their own */
+    double rows;        /* tokens through the operators being added, on one rank */
+    double distinct;    /* independent tokens among them, for the routing */
+    double queries;     /* tokens of one sequence among them; rows that pad a graph attend to nothing */
+    double logits;      /* rows that need logits */
+    double widen;       /* the first layer projects queries, keys and values from this many times H: 2 in EAGLE-3 */
+    bool mtp;           /* a multi-token-prediction layer: weights of class K25_T_MTP */
+    bool prefill;       /* the prompt tokens of the plan are among the rows */
+    double pinned;      /* bytes of weights that the L2 has still room for */
+};
+
+#define K25_ACTIVATION 2.0 /* bytes of an activation: BF16 between kernels */
+
+struct k25_operator *k25_add(struct k25_builder *b, const char *name);
+/* y[rows,n] = x[rows,k] W, W of `tensor`'s format. */
+void k25_add_gemm(struct k25_builder *b, const char *name, enum k25_tensor tensor, double n, double k);
+/* `launches` small kernels that each move `elements` activations a row. */
+void k25_add_elementwise(struct k25_builder *b, const char *name, double launches, double elements);
+/* A norm that the AllReduce before it can take in. */
+void k25_add_norm(struct k25_builder *b, const char *name);
+/* Over the tp ranks; nothing when there is one. */
+void k25_add_collective(struct k25_builder *b, const char *name, int kind, double bytes_per_row);
+const struct k25_format *k25_format_of(const struct k25_builder *b, enum k25_tensor tensor);
+
+void k25_add_attention(struct k25_builder *b, const struct k25_layers *layers);
+void k25_add_ffn(struct k25_builder *b, const struct k25_layers *layers);
+/* Once a pass, in front of the layers and behind them. */
+void k25_add_embedding(struct k25_builder *b);
+void k25_add_head(struct k25_builder *b);
+void k25_add_layers(struct k25_builder *b);
+/* All passes of the draft. */
+void k25_add_draft(struct k25_builder *b);
+
+#endif

@@ -1,0 +1,64 @@
+/* One pass through a model: embedding, layers, head. */
+#include "model/step/internal.h"
+
+/* Vocabulary-parallel: every rank looks up its part, then an AllReduce. */
+void k25_add_embedding(struct k25_builder *b)
+{
+    const struct k25_architecture *a = b->architecture;
+    k25_add_elementwise(b, "embedding", 1, 2 * a->hidden);
+    struct k25_operator *op = &b->step->op[b->step->count - 1];
+    if (!a->tied_embeddings)
+        op->resident = (double)a->vocabulary / b->tp * a->hidden *
+                       k25_weight_bytes(&b->weights->format[K25_T_EMBEDDING]);
+    if (b->tp > 1)
+        k25_add_collective(b, "allreduce_embedding", K25_OP_ALLREDUCE, a->hidden * K25_ACTIVATION);
+}
+
+/* Logits of a vocabulary slice, gathered, sampled. Padding rows produce no logits, nor do prompt tokens. */
+void k25_add_head(struct k25_builder *b)
+{
+    const struct k25_architecture *a = b->architecture;
+    double slice = (double)a->vocabulary / b->tp;
+    k25_add_norm(b, "final_norm");
+    b->rows = b->logits;
+    k25_add_gemm(b, "lm_head", K25_T_LM_HEAD, slice, a->hidden);
+    if (b->tp > 1)
+        k25_add_collective(b, "gather_logits", K25_OP_ALLGATHER, slice * K25_ACTIVATION);
+    /* Softmax, top-p and the draw pass over FP32 logits of the whole vocabulary. */
+    struct k25_operator *op = k25_add(b, "sampling");
+    op->call = (struct k25_kernel_call){
+        .class = K25_KERNEL_ELEMENTWISE, .launches = 4, .bytes = 4 * op->rows * a->vocabulary * 4.0};
+}
+
+/* `count` of these layers, `passes` times. */
+static void add_group(struct k25_builder *b, const struct k25_layers *layers, int count, double passes, int part)
+{
+    static const char *const names[3][2] = {{"dense", "moe"}, {"dense", "moe"}, {"linear dense", "linear moe"}};
+    if (part != K25_PART_DRAFT)
+        b->layers = names[layers->attention][layers->ffn == K25_MOE];
+    b->calls = passes * count;
+    b->copies = count;
+    b->part = part == K25_PART_DRAFT ? part : K25_PART_ATTENTION;
+    k25_add_attention(b, layers);
+    b->part = part == K25_PART_DRAFT ? part : K25_PART_FFN;
+    k25_add_ffn(b, layers);
+}
+
+void k25_add_layers(struct k25_builder *b)
+{
+    double passes = b->calls, widen = b->widen;
+    int part = b->part;
+    for (size_t i = 0; i < b->architecture->layer_groups; i++) {
+        const struct k25_layers *layers = &b->architecture->layers[i];
+        int wider = b->widen > 1 && layers->count > 1; /* the first layer alone, then those that are not wider */
+        if (wider)
+            add_group(b, layers, 1, passes, part);
+        b->widen = wider ? 1 : b->widen;
+        add_group(b, layers, layers->count - wider, passes, part);
+        b->widen = 1;
+    }
+    b->widen = widen;
+    b->calls = passes;
+    b->copies = 1;
+    b->part = part;
+}

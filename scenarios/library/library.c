@@ -1,0 +1,138 @@
+#include "scenarios/library/library.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+const char *const k25_shelf_names[] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep", NULL};
+
+static const char *const folders[K25_SHELVES] = {"model/zoo", "model/zoo", "hw/machines", "calib/sets", "scenarios",
+                                                 "scenarios"};
+
+static bool is_path(const char *name)
+{
+    size_t length = strlen(name);
+    return strchr(name, '/') != NULL || (length > 5 && strcmp(name + length - 5, ".yaml") == 0);
+}
+
+static bool fits(int length, size_t size, struct k25_error *error)
+{
+    return (length >= 0 && (size_t)length < size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
+}
+
+/* What kinds of file the shelves hold. Names do not tell kinds apart: glm-5.1 is no scheme of glm-5. */
+static const char *const kinds[K25_SHELVES] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep"};
+
+/* Whether the file on a shelf says that it is of the shelf's kind. Finding that line takes no parser. */
+static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)
+{
+    char path[1024];
+    size_t size;
+    int length = snprintf(path, sizeof path, "%s/%s/%s.yaml", library->root, folders[shelf], stem);
+    char *text = length > 0 && (size_t)length < sizeof path ? k25_file_read(path, 1 << 22, &size, NULL) : NULL;
+    const char *kind = text == NULL ? NULL : strncmp(text, "k25sim:", 7) == 0 ? text : strstr(text, "\nk25sim:");
+    bool same = false;
+    if (kind != NULL) {
+        kind = strchr(kind, ':') + 1;
+        kind += strspn(kind, " ");
+        size_t width = strcspn(kind, " \r\n#");
+        same = width == strlen(kinds[shelf]) && strncmp(kind, kinds[shelf], width) == 0;
+    }
+    free(text);
+    return same;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char **k25_library_list(const struct k25_library *library, enum k25_shelf shelf, size_t *count,
+                        struct k25_error *error)
+{
+    char folder[1024];
+    if (!fits(snprintf(folder, sizeof folder, "%s/%s", library->root, folders[shelf]), sizeof folder, error))
+        return NULL;
+    DIR *dir = opendir(folder);
+    char **names = calloc(1, sizeof *names);
+    if (dir == NULL || names == NULL) {
+        k25_fail(error, K25_RESOURCE, "%s: cannot be read", folder);
+        free(names);
+        if (dir != NULL)
+            closedir(dir);
+        return NULL;
+    }
+    *count = 0;
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        char *stem = k25_copy(entry->d_name);
+        char *dot = stem == NULL ? NULL : strrchr(stem, '.');
+        bool yaml = dot != NULL && strcmp(dot, ".yaml") == 0;
+        if (yaml)
+            *dot = '\0';
+        char **more = yaml && on_shelf(library, shelf, stem) ? realloc(names, (*count + 2) * sizeof *names) : NULL;
+        if (more == NULL) {
+            free(stem);
+            continue;
+        }
+        names = more;
+        names[(*count)++] = stem;
+        names[*count] = NULL;
+    }
+    closedir(dir);
+    qsort(names, *count, sizeof *names, by_name);
+    return names;
+}
+
+void k25_library_free(char **names)
+{
+    for (size_t i = 0; names != NULL && names[i] != NULL; i++)
+        free(names[i]);
+    free(names);
+}
+
+/* "unknown machine 'x', did you mean 'y'?; ..." */
+static bool not_found(const struct k25_library *library, enum k25_shelf shelf, const char *stem,
+                      struct k25_error *error)
+{
+    char hint[160];
+    size_t count = 0;
+    char **names = k25_library_list(library, shelf, &count, NULL);
+    const char *const none[] = {NULL};
+    k25_did_you_mean(stem, names != NULL ? (const char *const *)names : none, hint, sizeof hint);
+    k25_library_free(names);
+    return k25_fail(error, K25_BAD_INPUT, "unknown %s '%s'%s; `k25sim list %s%s` shows what there is",
+                    k25_shelf_names[shelf], stem, hint, k25_shelf_names[shelf],
+                    shelf == K25_SHELF_WEIGHTS ? "" : "s");
+}
+
+bool k25_library_find(const struct k25_library *library, enum k25_shelf shelf, const char *name,
+                      const char *architecture, const char *from, char *path, size_t size, struct k25_error *error)
+{
+    if (is_path(name))
+        return k25_path_beside(from, name, path, size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
+    char stem[256];
+    int length = shelf == K25_SHELF_WEIGHTS ? snprintf(stem, sizeof stem, "%s.%s", architecture, name)
+                                            : snprintf(stem, sizeof stem, "%s", name);
+    if (!fits(length, sizeof stem, error) ||
+        !fits(snprintf(path, size, "%s/%s/%s.yaml", library->root, folders[shelf], stem), size, error))
+        return false;
+    /* A file of another kind, or a damaged one, is found: reading it says more than "unknown". */
+    bool there = k25_file_exists(path);
+    if (there && shelf == K25_SHELF_WEIGHTS)
+        there = on_shelf(library, shelf, stem);
+    return there || not_found(library, shelf, stem, error);
+}
+
+bool k25_library_params(const struct k25_library *library, char *path, size_t size)
+{
+    return fits(snprintf(path, size, "%s/hw/params/params.yaml", library->root), size, NULL);
+}
+
+bool k25_library_links(const struct k25_library *library, char *path, size_t size)
+{
+    return fits(snprintf(path, size, "%s/hw/topology/links.yaml", library->root), size, NULL);
+}

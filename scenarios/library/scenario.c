@@ -1,0 +1,388 @@
+#include "scenarios/library/scenario.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/schema.h"
+#include "base/text.h"
+
+static const struct k25_field load_fields[] = {
+    {.key = "short_prompt", .type = K25_REAL, .offset = offsetof(struct k25_load, short_prompt), .fallback = "64",
+     .min = 1, .max = 1e6, .unit = "tokens", .doc = "prompt that a table of measurements calls context 0"},
+    {.key = "output_max", .type = K25_REAL, .offset = offsetof(struct k25_load, output_max), .fallback = "8192",
+     .min = 1, .max = 1e7, .unit = "tokens", .doc = "tokens after which a request of a load test ends"},
+    {.key = "cell_seconds", .type = K25_REAL, .offset = offsetof(struct k25_load, cell_seconds), .fallback = "0",
+     .min = 0, .max = 1e6, .unit = "s", .doc = "length of a measured cell that does not say; 0: unknown"},
+    {.key = "prompt", .type = K25_REAL, .offset = offsetof(struct k25_load, prompt), .fallback = "1024",
+     .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's prompt (serve)"},
+    {.key = "output", .type = K25_REAL, .offset = offsetof(struct k25_load, output), .fallback = "1024",
+     .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's answer (serve)"},
+    {.key = "chunk", .type = K25_INT, .offset = offsetof(struct k25_load, chunk), .fallback = "8192",
+     .min = 0, .max = 1e6, .unit = "tokens",
+     .doc = "prompt tokens that a step may carry; 0: a whole prompt at once (serve)"},
+    {.key = "prefix_hit", .type = K25_REAL, .offset = offsetof(struct k25_load, prefix_hit), .fallback = "0",
+     .min = 0, .max = 1, .unit = "share", .doc = "of the prompt, found in the cache (serve)"},
+    {.key = "rounds", .type = K25_REAL, .offset = offsetof(struct k25_load, rounds), .fallback = "0",
+     .min = 0, .max = 1e9, .unit = "requests",
+     .doc = "of a user in a test that all start together, at least 1; 0: a long run (serve)"},
+    {.key = "front_ms", .type = K25_REAL, .offset = offsetof(struct k25_load, front_ms), .fallback = "0",
+     .min = 0, .max = 1e6, .unit = "ms", .doc = "of a request in front of the engine: network, tokeniser (serve)"},
+    {.key = "disaggregated", .type = K25_BOOL, .offset = offsetof(struct k25_load, disaggregated),
+     .fallback = "false", .doc = "prefill runs on an equal machine of its own (serve)"},
+    {.key = "transfer_gbs", .type = K25_REAL, .offset = offsetof(struct k25_load, transfer_gbs), .fallback = "50",
+     .min = 0.001, .max = 1e6, .unit = "GB/s", .doc = "into each GPU, at which its cache comes from there (serve)"},
+    {.key = NULL},
+};
+
+enum { NAME_SIZE = sizeof((struct k25_scenario *)0)->architecture_name };
+
+/* What a scenario file says, before its references are resolved. */
+struct file_record {
+    const struct k25_yaml_node *plan, *assumptions;
+    char name[64], title[256];
+    char architecture[NAME_SIZE], weights[NAME_SIZE], machine[NAME_SIZE], calibration[NAME_SIZE];
+    char draft[NAME_SIZE], draft_weights[NAME_SIZE];
+    struct k25_load load;
+};
+
+#define MEMBER(member) .offset = offsetof(struct file_record, member)
+#define TEXT(member) .type = K25_TEXT, MEMBER(member), .size = sizeof(((struct file_record *)0)->member)
+
+const struct k25_field k25_scenario_fields[] = {
+    {.key = "name", TEXT(name), .doc = "name of the scenario"},
+    {.key = "title", TEXT(title), .fallback = "", .doc = "one line for people"},
+    {.key = "architecture", TEXT(architecture), .doc = "name in model/zoo, or a path"},
+    {.key = "weights", TEXT(weights), .doc = "quantisation scheme of that architecture, or a path"},
+    {.key = "machine", TEXT(machine), .doc = "name in hw/machines, or a path"},
+    {.key = "calibration", TEXT(calibration), .fallback = "none",
+     .doc = "name in calib, or a path; none: every parameter keeps its prior"},
+    {.key = "draft", TEXT(draft), .fallback = "none",
+     .doc = "draft model of plan.speculation (eagle3, draft): name in model/zoo, or a path"},
+    {.key = "draft_weights", TEXT(draft_weights), .fallback = "bf16", .doc = "its quantisation scheme, or a path"},
+    {.key = "load", .type = K25_MAP, MEMBER(load), .fallback = "{}", .fields = load_fields,
+     .doc = "how measured points relate to the step"},
+    {.key = "assumptions", .type = K25_NODE, MEMBER(assumptions), .fallback = "",
+     .doc = "list of sentences printed beside the answer"},
+    {.key = "plan", .type = K25_NODE, MEMBER(plan), .doc = "the plan"},
+    {.key = NULL},
+};
+
+/* The overrides, split at their first '=': key and value, and whether somebody took it. */
+struct override {
+    char key[256];
+    char value[512];
+    bool used;
+};
+
+struct overrides {
+    struct override *list;
+    size_t count;
+};
+
+static bool split_overrides(const char *const *set, size_t count, struct overrides *overrides,
+                            struct k25_error *error)
+{
+    overrides->list = calloc(count + 1, sizeof *overrides->list);
+    overrides->count = count;
+    if (overrides->list == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        const char *equals = strchr(set[i], '=');
+        struct override *o = &overrides->list[i];
+        if (equals == NULL || equals == set[i] || (size_t)(equals - set[i]) >= sizeof o->key ||
+            strlen(equals + 1) >= sizeof o->value)
+            return k25_fail(error, K25_BAD_INPUT, "--set %s: expected KEY=VALUE, as in plan.tp=4", set[i]);
+        memcpy(o->key, set[i], (size_t)(equals - set[i]));
+        snprintf(o->value, sizeof o->value, "%s", equals + 1);
+    }
+    return true;
+}
+
+/* The value of the last override of exactly `key`, `otherwise` when there is none. */
+static const char *overridden(struct overrides *overrides, const char *key, const char *otherwise)
+{
+    for (size_t i = 0; i < overrides->count; i++) {
+        if (strcmp(overrides->list[i].key, key) == 0) {
+            overrides->list[i].used = true;
+            otherwise = overrides->list[i].value;
+        }
+    }
+    return otherwise;
+}
+
+/* Applies the overrides below `prefix` to a record with a table. */
+static bool apply(struct overrides *overrides, const char *prefix, const struct k25_field *fields, void *record,
+                  struct k25_inputs *inputs, struct k25_error *error)
+{
+    size_t length = strlen(prefix);
+    for (size_t i = 0; i < overrides->count; i++) {
+        struct override *o = &overrides->list[i];
+        if (strncmp(o->key, prefix, length) != 0 || o->key[length] != '.')
+            continue;
+        o->used = true;
+        if (!k25_schema_set(fields, prefix, o->key + length + 1, o->value, record, inputs, error))
+            return false;
+    }
+    return true;
+}
+
+static bool apply_machine(struct overrides *overrides, const struct k25_link_defaults *links,
+                          struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error)
+{
+    for (size_t i = 0; i < overrides->count; i++) {
+        struct override *o = &overrides->list[i];
+        if (strncmp(o->key, "machine.", 8) != 0)
+            continue;
+        o->used = true;
+        if (!k25_machine_set(machine, o->key + 8, o->value, links, inputs, error))
+            return false;
+    }
+    return true;
+}
+
+static bool apply_parameters(struct overrides *overrides, struct k25_params *params, struct k25_inputs *inputs,
+                             struct k25_error *error)
+{
+    char hint[80];
+    for (size_t i = 0; i < overrides->count; i++) {
+        struct override *o = &overrides->list[i];
+        if (strncmp(o->key, "parameters.", 11) != 0)
+            continue;
+        o->used = true;
+        int id = k25_param_find(o->key + 11);
+        if (id < 0)
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: unknown parameter '%s'%s", o->key, o->value,
+                            o->key + 11, k25_did_you_mean(o->key + 11, k25_param_names, hint, sizeof hint));
+        double value;
+        if (!k25_parse_real(o->value, &value))
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: '%s' is not a number", o->key, o->value, o->value);
+        if (!k25_param_valid(id, value * k25_param_info[id].scale))
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: %s is out of range for %s%s", o->key, o->value,
+                            o->value, k25_param_info[id].name, k25_param_valid(id, 0) ? "; 0 is allowed" : "");
+        params->value[id] = value * k25_param_info[id].scale;
+        struct k25_input input = {o->key, o->value, (char *)k25_param_info[id].unit, K25_FROM_OVERRIDE, "--set", 0, 0};
+        if (!k25_inputs_record(inputs, input, error))
+            return false;
+    }
+    return true;
+}
+
+static bool all_used(const struct overrides *overrides, struct k25_error *error)
+{
+    static const char *const heads[] = {"plan",    "machine",     "architecture", "weights",
+                                        "calibration", "parameters", "load",         "draft",
+                                        "draft_weights", NULL};
+    for (size_t i = 0; i < overrides->count; i++) {
+        const struct override *o = &overrides->list[i];
+        if (o->used)
+            continue;
+        char head[64], hint[80];
+        bool known = false;
+        snprintf(head, sizeof head, "%.*s", (int)strcspn(o->key, "."), o->key);
+        for (int h = 0; heads[h] != NULL; h++)
+            known = known || strcmp(head, heads[h]) == 0;
+        return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: unknown key '%s'%s; keys start with plan, machine, "
+                        "architecture, weights, calibration, parameters or load", o->key, o->value, o->key,
+                        known ? "" : k25_did_you_mean(head, heads, hint, sizeof hint));
+    }
+    return true;
+}
+
+static bool load_assumptions(const struct k25_yaml_node *node, const char *file, struct k25_scenario *scenario,
+                             struct k25_error *error)
+{
+    if (node == NULL)
+        return true;
+    if (node->kind != K25_YAML_SEQUENCE || node->count > K25_MAX_ASSUMPTIONS)
+        return k25_fail_at(error, file, node->line, node->column, "assumptions: expected a list of at most %d sentences",
+                           K25_MAX_ASSUMPTIONS);
+    for (size_t i = 0; i < node->count; i++) {
+        const struct k25_yaml_node *entry = node->values[i];
+        if (entry->kind != K25_YAML_SCALAR || strlen(entry->text) >= sizeof scenario->assumption[0])
+            return k25_fail_at(error, file, entry->line, entry->column,
+                               "assumptions: expected a sentence of at most 255 bytes");
+        snprintf(scenario->assumption[i], sizeof scenario->assumption[i], "%s", entry->text);
+    }
+    scenario->assumptions = node->count;
+    return true;
+}
+
+/* The scheme's file beside an architecture that is a file of the user's own: STEM.SCHEME.yaml beside STEM.yaml, as
+ * `import hf` writes them. */
+static bool weights_beside(const char *architecture_file, const char *name, char *path, size_t size)
+{
+    const char *dot = strrchr(architecture_file, '.');
+    if (strchr(name, '/') != NULL || dot == NULL || strcmp(dot, ".yaml") != 0)
+        return false;
+    int length = snprintf(path, size, "%.*s.%s.yaml", (int)(dot - architecture_file), architecture_file, name);
+    return length > 0 && (size_t)length < size && k25_file_exists(path);
+}
+
+/* The path of the reference under `key`. Where it was written decides what a relative path is relative to, and where an
+ * error points. `architecture` is whose weights are looked for. */
+static bool resolve(const struct k25_library *library, enum k25_shelf shelf, const char *key, const char *name,
+                    const char *architecture, const struct k25_scenario *s, char *path, size_t size,
+                    struct k25_error *error)
+{
+    const struct k25_input *input = k25_inputs_find(&s->inputs, key);
+    const char *from = input != NULL && input->origin == K25_FROM_OVERRIDE ? "" : s->file;
+    struct k25_error found;
+    return k25_library_find(library, shelf, name, architecture, from, path, size, &found) ||
+           k25_inputs_fail(&s->inputs, key, error, "%s", found.message);
+}
+
+/* The model and its weights, under their keys of the scenario. */
+static bool load_model(const struct k25_library *library, struct overrides *overrides, struct k25_scenario *s,
+                       struct k25_error *error)
+{
+    char path[1024];
+    struct k25_inputs *inputs = &s->inputs;
+    return resolve(library, K25_SHELF_ARCHITECTURE, "architecture", s->architecture_name, "", s, s->architecture_file,
+                   sizeof s->architecture_file, error) &&
+           k25_architecture_load(s->architecture_file, &s->architecture, inputs, error) &&
+           apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error) &&
+           k25_architecture_check(&s->architecture, inputs, error) &&
+           (weights_beside(s->architecture_file, s->weights_name, path, sizeof path) ||
+            resolve(library, K25_SHELF_WEIGHTS, "weights", s->weights_name, s->architecture.name, s, path, sizeof path,
+                    error)) &&
+           k25_weights_load(path, &s->weights, inputs, error) &&
+           apply(overrides, "weights", k25_weights_fields, &s->weights, inputs, error) &&
+           k25_weights_check(&s->weights, inputs, error);
+}
+
+/* The draft model, where one is named. Its own keys cannot be set: a draft of one's own is a file. */
+static bool load_draft(const struct k25_library *library, struct k25_scenario *s, struct k25_error *error)
+{
+    char file[1024], path[1024];
+    s->drafts = strcmp(s->draft_name, "none") != 0;
+    return !s->drafts ||
+           (resolve(library, K25_SHELF_ARCHITECTURE, "draft", s->draft_name, "", s, file, sizeof file, error) &&
+            k25_architecture_load(file, &s->draft_architecture, NULL, error) &&
+            (weights_beside(file, s->draft_weights_name, path, sizeof path) ||
+             resolve(library, K25_SHELF_WEIGHTS, "draft_weights", s->draft_weights_name, s->draft_architecture.name, s,
+                     path, sizeof path, error)) &&
+            k25_weights_load(path, &s->draft_weights, NULL, error));
+}
+
+/* The references, in the order in which they need one another. */
+static bool load_references(const struct k25_library *library, struct overrides *overrides,
+                            struct k25_scenario *s, struct k25_error *error)
+{
+    char path[1024];
+    struct k25_inputs *inputs = &s->inputs;
+    struct k25_link_defaults links;
+    if (!k25_library_params(library, path, sizeof path) || !k25_priors_load(path, &s->priors, inputs, error))
+        return false;
+    if (!load_model(library, overrides, s, error) || !load_draft(library, s, error))
+        return false;
+    if (!k25_library_links(library, path, sizeof path) || !k25_link_defaults_load(path, &links, NULL, error) ||
+        !resolve(library, K25_SHELF_MACHINE, "machine", s->machine_name, "", s, path, sizeof path, error) ||
+        !k25_machine_load(path, &links, &s->machine, inputs, error) ||
+        !apply_machine(overrides, &links, &s->machine, inputs, error))
+        return false;
+    s->calibrated = strcmp(s->calibration_name, "none") != 0;
+    if (s->calibrated && (!resolve(library, K25_SHELF_CALIBRATION, "calibration", s->calibration_name, "", s, path,
+                                   sizeof path, error) ||
+                          !k25_calibration_load(path, &s->calibration, inputs, error)))
+        return false;
+    k25_params_resolve(&s->priors, s->calibrated ? &s->calibration : NULL, &s->params);
+    return apply_parameters(overrides, &s->params, inputs, error);
+}
+
+/* A reference as an override exchanges it, else as the file has it. */
+static bool take_name(const char *key, const char *written, struct overrides *overrides, struct k25_scenario *s,
+                      char *name, struct k25_error *error)
+{
+    const char *given = overridden(overrides, key, NULL);
+    if (given != NULL && strlen(given) >= NAME_SIZE)
+        return k25_fail(error, K25_BAD_INPUT, "--set %s=...: longer than %d bytes", key, NAME_SIZE - 1);
+    snprintf(name, NAME_SIZE, "%s", given != NULL ? given : written);
+    struct k25_input input = {(char *)key, name, "", K25_FROM_OVERRIDE, "--set", 0, 0};
+    return given == NULL || k25_inputs_record(&s->inputs, input, error);
+}
+
+static bool take_names(const struct file_record *record, struct overrides *overrides, struct k25_scenario *s,
+                       struct k25_error *error)
+{
+    snprintf(s->name, sizeof s->name, "%s", record->name);
+    snprintf(s->title, sizeof s->title, "%s", record->title);
+    s->load = record->load;
+    return take_name("architecture", record->architecture, overrides, s, s->architecture_name, error) &&
+           take_name("weights", record->weights, overrides, s, s->weights_name, error) &&
+           take_name("draft", record->draft, overrides, s, s->draft_name, error) &&
+           take_name("draft_weights", record->draft_weights, overrides, s, s->draft_weights_name, error) &&
+           take_name("machine", record->machine, overrides, s, s->machine_name, error) &&
+           take_name("calibration", record->calibration, overrides, s, s->calibration_name, error);
+}
+
+static bool load(const struct k25_library *library, const char *name, struct overrides *overrides,
+                 struct k25_scenario *s, struct k25_error *error)
+{
+    if (!k25_library_find(library, K25_SHELF_SCENARIO, name, "", "", s->file, sizeof s->file, error))
+        return false;
+    struct k25_yaml *yaml = k25_yaml_read(s->file, error);
+    if (yaml == NULL)
+        return false;
+    struct file_record record;
+    bool ok = k25_schema_head(yaml, "scenario", error) &&
+              k25_schema_load(k25_scenario_fields, "", k25_yaml_root(yaml), s->file, &record, &s->inputs, error) &&
+              k25_schema_load(k25_plan_fields, "plan", record.plan, s->file, &s->plan, &s->inputs, error) &&
+              load_assumptions(record.assumptions, s->file, s, error);
+    k25_yaml_free(yaml);
+    if (!ok)
+        return false;
+    return take_names(&record, overrides, s, error) &&
+           apply(overrides, "load", load_fields, &s->load, &s->inputs, error) &&
+           apply(overrides, "plan", k25_plan_fields, &s->plan, &s->inputs, error) &&
+           load_references(library, overrides, s, error) && all_used(overrides, error);
+}
+
+bool k25_scenario_load(const struct k25_library *library, const char *name, const char *const *set, size_t count,
+                       struct k25_scenario *scenario, struct k25_error *error)
+{
+    struct overrides overrides = {0};
+    memset(scenario, 0, sizeof *scenario);
+    bool ok = split_overrides(set, count, &overrides, error) && load(library, name, &overrides, scenario, error);
+    free(overrides.list);
+    return ok;
+}
+
+void k25_scenario_free(struct k25_scenario *scenario)
+{
+    k25_calibration_free(&scenario->calibration);
+    k25_inputs_free(&scenario->inputs);
+}
+
+const struct k25_residuals *k25_scenario_residuals(const struct k25_scenario *scenario)
+{
+    const struct k25_residuals *residuals = scenario->calibrated ? &scenario->calibration.residuals : NULL;
+    return k25_residuals_count(residuals) > 0 ? residuals : NULL;
+}
+
+struct k25_draft k25_scenario_draft(const struct k25_scenario *scenario)
+{
+    return scenario->drafts ? (struct k25_draft){&scenario->draft_architecture, &scenario->draft_weights}
+                            : (struct k25_draft){NULL, NULL};
+}
+
+bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
+                           struct k25_error *error)
+{
+    struct k25_draft draft = k25_scenario_draft(scenario);
+    if (!k25_question_make(&scenario->architecture, &scenario->weights, &draft, &scenario->machine, &scenario->plan,
+                           &scenario->inputs, question, error))
+        return false;
+    question->residuals = k25_scenario_residuals(scenario);
+    return true;
+}
+
+struct k25_service k25_scenario_service(const struct k25_scenario *scenario)
+{
+    const struct k25_load *load = &scenario->load;
+    return (struct k25_service){
+        .concurrency = scenario->plan.batch, .prompt = load->prompt, .output = load->output, .chunk = load->chunk,
+        .prefix_hit = load->prefix_hit, .rounds = load->rounds, .front = load->front_ms * 1e-3,
+        .disaggregated = load->disaggregated, .transfer_gbs = load->transfer_gbs};
+}
