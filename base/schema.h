@@ -28,7 +28,7 @@ struct k25_field {
     const char *key;
     enum k25_type type;
     size_t offset;              /* of the member in the struct */
-    size_t size;                /* K25_TEXT: room of the array */
+    size_t size;                /* of the member, bytes; K25_TEXT: room of the array */
     const char *fallback;       /* taken when the key is absent; NULL: the key is required. "" for K25_MAP and
                                    K25_NODE: may be absent, the member is then all zero. "{}" for K25_MAP: an
                                    absent mapping is an empty one, its members take their defaults */
@@ -39,6 +39,13 @@ struct k25_field {
     const char *unit;           /* "" or NULL when it has none */
     const char *doc;            /* one line: what it is */
 };
+
+/* A row of a table: K25_FIELD(REAL, k25_gpu, l2_mib, .min = 0, .max = 1e6, .unit = "MiB", .doc = "L2 cache") is the key
+ * "l2_mib" of struct k25_gpu. K25_FIELD_AS is for a key that is not called as its member is. */
+#define K25_FIELD_AS(kind, record, member, name, ...) \
+    {.key = (name), .type = K25_##kind, .offset = offsetof(struct record, member), \
+     .size = sizeof ((struct record *)0)->member, __VA_ARGS__}
+#define K25_FIELD(kind, record, member, ...) K25_FIELD_AS(kind, record, member, #member, __VA_ARGS__)
 
 /* Fills `record` from `node` (NULL: an absent mapping, everything takes its default) of `file`; paths in `inputs`
  * start with `prefix` ("plan" gives "plan.tp"). `inputs` may be NULL. The keys of the head (k25sim, version) are

@@ -10,26 +10,18 @@
 #include "base/text.h"
 
 static const struct k25_field range_fields[] = {
-    {.key = "low", .type = K25_REAL, .offset = offsetof(struct k25_range, low), .fallback = "0", .min = 0,
-     .max = 1e9, .doc = "smallest value in the data"},
-    {.key = "high", .type = K25_REAL, .offset = offsetof(struct k25_range, high), .fallback = "0", .min = 0,
-     .max = 1e9, .doc = "largest value in the data"},
+    K25_FIELD(REAL, k25_range, low, .fallback = "0", .min = 0, .max = 1e9, .doc = "smallest value in the data"),
+    K25_FIELD(REAL, k25_range, high, .fallback = "0", .min = 0, .max = 1e9, .doc = "largest value in the data"),
     {.key = NULL},
 };
 
 static const struct k25_field data_fields[] = {
-    {.key = "model", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, model), .size = 64, .fallback = "",
-     .doc = "architecture that was measured"},
-    {.key = "machine", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, machine), .size = 64,
-     .fallback = "", .doc = "machine that was measured"},
-    {.key = "noise", .type = K25_REAL, .offset = offsetof(struct k25_calibration, noise), .fallback = "0", .min = 0,
-     .max = 1, .doc = "relative residual of one measured step time"},
-    {.key = "batch", .type = K25_MAP, .offset = offsetof(struct k25_calibration, batch), .fallback = "",
-     .fields = range_fields, .doc = "sequences in the data"},
-    {.key = "context", .type = K25_MAP, .offset = offsetof(struct k25_calibration, context), .fallback = "",
-     .fields = range_fields, .unit = "tokens", .doc = "context in the data"},
-    {.key = "tp", .type = K25_MAP, .offset = offsetof(struct k25_calibration, tp), .fallback = "",
-     .fields = range_fields, .doc = "tensor-parallel sizes in the data"},
+    K25_FIELD(TEXT, k25_calibration, model, .fallback = "", .doc = "architecture that was measured"),
+    K25_FIELD(TEXT, k25_calibration, machine, .fallback = "", .doc = "machine that was measured"),
+    K25_FIELD(REAL, k25_calibration, noise, .fallback = "0", .min = 0, .max = 1, .doc = "relative residual of one measured step time"),
+    K25_FIELD(MAP, k25_calibration, batch, .fallback = "", .fields = range_fields, .doc = "sequences in the data"),
+    K25_FIELD(MAP, k25_calibration, context, .fallback = "", .fields = range_fields, .unit = "tokens", .doc = "context in the data"),
+    K25_FIELD(MAP, k25_calibration, tp, .fallback = "", .fields = range_fields, .doc = "tensor-parallel sizes in the data"),
     {.key = NULL},
 };
 
@@ -41,22 +33,15 @@ struct file_record {
 };
 
 static const struct k25_field file_fields[] = {
-    {.key = "name", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, name), .size = 64,
-     .doc = "name of the set"},
-    {.key = "source", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, source), .size = 512,
-     .doc = "what was measured, and by whom"},
+    K25_FIELD(TEXT, k25_calibration, name, .doc = "name of the set"),
+    K25_FIELD(TEXT, k25_calibration, source, .doc = "what was measured, and by whom"),
     {.key = "data", .type = K25_MAP, .offset = 0, .fallback = "{}", .fields = data_fields,
      .doc = "where the data lay; a prediction far outside says so"},
-    {.key = "program", .type = K25_TEXT, .offset = offsetof(struct k25_calibration, program), .size = 32,
-     .fallback = "", .doc = "version of k25sim that wrote the set"},
-    {.key = "evidence", .type = K25_NODE, .offset = offsetof(struct file_record, evidence), .fallback = "",
-     .doc = "list of files that went in, with checksums"},
-    {.key = "parameters", .type = K25_NODE, .offset = offsetof(struct file_record, parameters),
-     .doc = "a mapping from parameter to value"},
-    {.key = "covariance", .type = K25_NODE, .offset = offsetof(struct file_record, covariance), .fallback = "",
-     .doc = "posterior covariance of the logarithms"},
-    {.key = "residuals", .type = K25_NODE, .offset = offsetof(struct file_record, residuals), .fallback = "",
-     .doc = "list of tables of ln(measured / formula), one a kernel class"},
+    K25_FIELD(TEXT, k25_calibration, program, .fallback = "", .doc = "version of k25sim that wrote the set"),
+    K25_FIELD(NODE, file_record, evidence, .fallback = "", .doc = "list of files that went in, with checksums"),
+    K25_FIELD(NODE, file_record, parameters, .doc = "a mapping from parameter to value"),
+    K25_FIELD(NODE, file_record, covariance, .fallback = "", .doc = "posterior covariance of the logarithms"),
+    K25_FIELD(NODE, file_record, residuals, .fallback = "", .doc = "list of tables of ln(measured / formula), one a kernel class"),
     {.key = NULL},
 };
 
@@ -67,14 +52,10 @@ struct value_record {
 };
 
 static const struct k25_field value_fields[] = {
-    {.key = "value", .type = K25_REAL, .offset = offsetof(struct value_record, value), .min = 1e-12, .max = 1e12,
-     .doc = "value in the parameter's unit"},
-    {.key = "unit", .type = K25_TEXT, .offset = offsetof(struct value_record, unit), .size = 16, .fallback = "",
-     .doc = "must be the parameter's unit"},
-    {.key = "log_sd", .type = K25_REAL, .offset = offsetof(struct value_record, log_sd), .fallback = "0", .min = 0,
-     .max = 10, .doc = "standard deviation of its natural logarithm"},
-    {.key = "from", .type = K25_TEXT, .offset = offsetof(struct value_record, from), .size = 256, .fallback = "",
-     .doc = "what it was derived from"},
+    K25_FIELD(REAL, value_record, value, .min = 1e-12, .max = 1e12, .doc = "value in the parameter's unit"),
+    K25_FIELD(TEXT, value_record, unit, .fallback = "", .doc = "must be the parameter's unit"),
+    K25_FIELD(REAL, value_record, log_sd, .fallback = "0", .min = 0, .max = 10, .doc = "standard deviation of its natural logarithm"),
+    K25_FIELD(TEXT, value_record, from, .fallback = "", .doc = "what it was derived from"),
     {.key = NULL},
 };
 
@@ -116,12 +97,9 @@ static bool load_value(const char *file, const struct k25_yaml_node *key, const 
 }
 
 static const struct k25_field evidence_fields[] = {
-    {.key = "file", .type = K25_TEXT, .offset = offsetof(struct k25_calibration_evidence, file), .size = 128,
-     .doc = "file or folder that went in"},
-    {.key = "crc64", .type = K25_TEXT, .offset = offsetof(struct k25_calibration_evidence, crc64), .size = 20,
-     .fallback = "", .doc = "ECMA-182 checksum"},
-    {.key = "observations", .type = K25_INT, .offset = offsetof(struct k25_calibration_evidence, observations),
-     .fallback = "0", .min = 0, .max = 1e9, .doc = "rows of the fit from it"},
+    K25_FIELD(TEXT, k25_calibration_evidence, file, .doc = "file or folder that went in"),
+    K25_FIELD(TEXT, k25_calibration_evidence, crc64, .fallback = "", .doc = "ECMA-182 checksum"),
+    K25_FIELD(INT, k25_calibration_evidence, observations, .fallback = "0", .min = 0, .max = 1e9, .doc = "rows of the fit from it"),
     {.key = NULL},
 };
 
@@ -203,10 +181,8 @@ struct table_record {
 };
 
 static const struct k25_field table_fields[] = {
-    {.key = "class", .type = K25_ENUM, .offset = offsetof(struct table_record, class),
-     .names = k25_kernel_class_names, .doc = "kernel class that the table is about"},
-    {.key = "sites", .type = K25_NODE, .offset = offsetof(struct table_record, sites),
-     .doc = "list of [shape, shape, shape, ln(measured / formula)]"},
+    K25_FIELD(ENUM, table_record, class, .names = k25_kernel_class_names, .doc = "kernel class that the table is about"),
+    K25_FIELD(NODE, table_record, sites, .doc = "list of [shape, shape, shape, ln(measured / formula)]"),
     {.key = NULL},
 };
 

@@ -27,14 +27,10 @@ struct prior_record {
 };
 
 static const struct k25_field prior_fields[] = {
-    {.key = "centre", .type = K25_REAL, .offset = offsetof(struct prior_record, centre), .min = 1e-12, .max = 1e12,
-     .doc = "the value expected before anything is measured"},
-    {.key = "spread", .type = K25_REAL, .offset = offsetof(struct prior_record, spread), .fallback = "0",
-     .min = 0, .max = 5, .doc = "standard deviation of its natural logarithm; 0: a constant"},
-    {.key = "unit", .type = K25_TEXT, .offset = offsetof(struct prior_record, unit), .size = 16, .fallback = "",
-     .doc = "must be the parameter's unit"},
-    {.key = "source", .type = K25_TEXT, .offset = offsetof(struct prior_record, source), .size = 160,
-     .doc = "where the prior comes from"},
+    K25_FIELD(REAL, prior_record, centre, .min = 1e-12, .max = 1e12, .doc = "the value expected before anything is measured"),
+    K25_FIELD(REAL, prior_record, spread, .fallback = "0", .min = 0, .max = 5, .doc = "standard deviation of its natural logarithm; 0: a constant"),
+    K25_FIELD(TEXT, prior_record, unit, .fallback = "", .doc = "must be the parameter's unit"),
+    K25_FIELD(TEXT, prior_record, source, .doc = "where the prior comes from"),
     {.key = NULL},
 };
 
@@ -43,8 +39,7 @@ struct priors_file {
 };
 
 static const struct k25_field file_fields[] = {
-    {.key = "parameters", .type = K25_NODE, .offset = offsetof(struct priors_file, parameters),
-     .doc = "a mapping from name to prior"},
+    K25_FIELD(NODE, priors_file, parameters, .doc = "a mapping from name to prior"),
     {.key = NULL},
 };
 

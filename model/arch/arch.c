@@ -15,31 +15,12 @@ const char *const k25_qk_norm_names[] = {"none", "head", "full", NULL};
 /* Wide enough for any model built so far, narrow enough that no product of four sizes leaves a double's 2^53. */
 #define SIZE_MAX_ELEMENTS 10000000
 
-#define SIZE(record, member, low, text)                                                         \
-    {                                                                                           \
-        .key = #member, .type = K25_INT, .offset = offsetof(struct record, member), .min = low, \
-        .max = SIZE_MAX_ELEMENTS, .doc = text                                                   \
-    }
-#define SIZE_OR(record, member, standard, text)                                                           \
-    {                                                                                                     \
-        .key = #member, .type = K25_INT, .offset = offsetof(struct record, member), .fallback = standard, \
-        .max = SIZE_MAX_ELEMENTS, .doc = text                                                             \
-    }
-#define FLAG(record, member, text)                                                                        \
-    {                                                                                                     \
-        .key = #member, .type = K25_BOOL, .offset = offsetof(struct record, member), .fallback = "false", \
-        .doc = text                                                                                       \
-    }
-#define SECTION(member, table, text)                                                                          \
-    {                                                                                                         \
-        .key = #member, .type = K25_MAP, .offset = offsetof(struct k25_architecture, member), .fallback = "", \
-        .fields = table, .doc = text                                                                          \
-    }
-#define TEXT(record, member, standard, text)                                            \
-    {                                                                                   \
-        .key = #member, .type = K25_TEXT, .offset = offsetof(struct record, member),    \
-        .size = sizeof(((struct record *)0)->member), .fallback = standard, .doc = text \
-    }
+#define SIZE(record, member, low, text) K25_FIELD(INT, record, member, .min = (low), .max = SIZE_MAX_ELEMENTS, .doc = (text))
+#define SIZE_OR(record, member, standard, text) \
+    K25_FIELD(INT, record, member, .fallback = (standard), .max = SIZE_MAX_ELEMENTS, .doc = (text))
+#define FLAG(record, member, text) K25_FIELD(BOOL, record, member, .fallback = "false", .doc = (text))
+#define SECTION(member, table, text) K25_FIELD(MAP, k25_architecture, member, .fallback = "", .fields = (table), .doc = (text))
+#define TEXT(record, member, standard, text) K25_FIELD(TEXT, record, member, .fallback = (standard), .doc = (text))
 
 static const struct k25_field mla_fields[] = {
     SIZE(k25_mla, heads, 1, "attention heads"),
@@ -55,12 +36,7 @@ static const struct k25_field gqa_fields[] = {
     SIZE(k25_gqa, heads, 1, "query heads"),
     SIZE(k25_gqa, kv_heads, 1, "key and value heads; divides heads"),
     SIZE(k25_gqa, head_dim, 1, "elements a head"),
-    {.key = "qk_norm",
-     .type = K25_ENUM,
-     .offset = offsetof(struct k25_gqa, qk_norm),
-     .fallback = "none",
-     .names = k25_qk_norm_names,
-     .doc = "norm on queries and keys: per head, or full over all heads"},
+    K25_FIELD(ENUM, k25_gqa, qk_norm, .fallback = "none", .names = k25_qk_norm_names, .doc = "norm on queries and keys: per head, or full over all heads"),
     FLAG(k25_gqa, bias, "biases on the q, k and v projections"),
     FLAG(k25_gqa, output_gate, "the q projection is twice as wide and its second half gates the output"),
     {0},
@@ -72,14 +48,7 @@ static const struct k25_field linear_fields[] = {
     SIZE(k25_linear_attention, value_dim, 1, "elements a value head"),
     SIZE(k25_linear_attention, key_dim, 1, "elements a key head"),
     SIZE(k25_linear_attention, conv_kernel, 0, "taps of the short convolution"),
-    {.key = "state_bits",
-     .type = K25_INT,
-     .offset = offsetof(struct k25_linear_attention, state_bits),
-     .fallback = "32",
-     .min = 8,
-     .max = 64,
-     .unit = "bits",
-     .doc = "one element of the recurrent state"},
+    K25_FIELD(INT, k25_linear_attention, state_bits, .fallback = "32", .min = 8, .max = 64, .unit = "bits", .doc = "one element of the recurrent state"),
     {0},
 };
 
@@ -108,23 +77,9 @@ static const struct k25_field moe_fields[] = {
 
 const struct k25_field k25_layers_fields[] = {
     SIZE(k25_layers, count, 1, "layers of this kind"),
-    {.key = "attention",
-     .type = K25_ENUM,
-     .offset = offsetof(struct k25_layers, attention),
-     .names = k25_attention_names,
-     .doc = "which section describes the attention (gated_delta: linear)"},
-    {.key = "ffn",
-     .type = K25_ENUM,
-     .offset = offsetof(struct k25_layers, ffn),
-     .names = k25_ffn_names,
-     .doc = "which section describes the feed-forward part"},
-    {.key = "window",
-     .type = K25_INT,
-     .offset = offsetof(struct k25_layers, window),
-     .fallback = "0",
-     .max = SIZE_MAX_ELEMENTS,
-     .unit = "tokens",
-     .doc = "how far back attention looks; 0: all tokens"},
+    K25_FIELD(ENUM, k25_layers, attention, .names = k25_attention_names, .doc = "which section describes the attention (gated_delta: linear)"),
+    K25_FIELD(ENUM, k25_layers, ffn, .names = k25_ffn_names, .doc = "which section describes the feed-forward part"),
+    K25_FIELD(INT, k25_layers, window, .fallback = "0", .max = SIZE_MAX_ELEMENTS, .unit = "tokens", .doc = "how far back attention looks; 0: all tokens"),
     FLAG(k25_layers, indexer, "attention reads only the tokens that the indexer picks"),
     {0},
 };
@@ -142,17 +97,8 @@ const struct k25_field k25_architecture_fields[] = {
     SIZE(k25_architecture, hidden, 1, "width of the residual stream (H)"),
     SIZE(k25_architecture, vocabulary, 1, "rows of the embedding"),
     FLAG(k25_architecture, tied_embeddings, "lm_head is the embedding matrix"),
-    {.key = "max_context",
-     .type = K25_INT,
-     .offset = offsetof(struct k25_architecture, max_context),
-     .min = 1,
-     .max = 1e9,
-     .unit = "tokens",
-     .doc = "longest context the model was made for"},
-    {.key = "layers",
-     .type = K25_NODE,
-     .offset = offsetof(struct document, layers),
-     .doc = "list of {count, attention, ffn, window, indexer}"},
+    K25_FIELD(INT, k25_architecture, max_context, .min = 1, .max = 1e9, .unit = "tokens", .doc = "longest context the model was made for"),
+    K25_FIELD(NODE, document, layers, .doc = "list of {count, attention, ffn, window, indexer}"),
     SECTION(mla, mla_fields, "multi-head latent attention"),
     SECTION(gqa, gqa_fields, "grouped-query attention"),
     SECTION(linear, linear_fields, "gated delta-rule linear attention"),

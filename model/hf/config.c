@@ -8,29 +8,12 @@
 #include "base/text.h"
 #include "model/hf/internal.h"
 
-#define NUMBER(name, standard)                                                                               \
-    {                                                                                                        \
-        .key = #name, .type = K25_INT, .offset = offsetof(struct k25_hf_config, name), .fallback = standard, \
-        .min = 0, .max = 1e7                                                                                 \
-    }
-#define FLAG(name, standard)                                                                                 \
-    {                                                                                                        \
-        .key = #name, .type = K25_BOOL, .offset = offsetof(struct k25_hf_config, name), .fallback = standard \
-    }
-#define WORD(name, standard)                                                                                  \
-    {                                                                                                         \
-        .key = #name, .type = K25_TEXT, .offset = offsetof(struct k25_hf_config, name), .fallback = standard, \
-        .size = sizeof(((struct k25_hf_config *)0)->name)                                                     \
-    }
-#define NODE(name)                                                                                     \
-    {                                                                                                  \
-        .key = #name, .type = K25_NODE, .offset = offsetof(struct k25_hf_config, name), .fallback = "" \
-    }
+#define NUMBER(name, standard) K25_FIELD(INT, k25_hf_config, name, .fallback = (standard), .min = 0, .max = 1e7)
+#define FLAG(name, standard) K25_FIELD(BOOL, k25_hf_config, name, .fallback = (standard))
+#define WORD(name, standard) K25_FIELD(TEXT, k25_hf_config, name, .fallback = (standard))
+#define NODE(name) K25_FIELD(NODE, k25_hf_config, name, .fallback = "")
 /* No bearing on the cost of a decode step. */
-#define IGNORED(name)                                                                                    \
-    {                                                                                                    \
-        .key = name, .type = K25_NODE, .offset = offsetof(struct k25_hf_config, ignored), .fallback = "" \
-    }
+#define IGNORED(name) K25_FIELD_AS(NODE, k25_hf_config, ignored, name, .fallback = "")
 
 static const struct k25_field text_fields[] = {
     WORD(model_type, NULL),
@@ -40,11 +23,7 @@ static const struct k25_field text_fields[] = {
     NUMBER(hidden_size, NULL),
     NUMBER(vocab_size, NULL),
     NUMBER(num_hidden_layers, NULL),
-    {.key = "max_position_embeddings",
-     .type = K25_INT,
-     .offset = offsetof(struct k25_hf_config, max_position_embeddings),
-     .min = 1,
-     .max = 1e9},
+    K25_FIELD(INT, k25_hf_config, max_position_embeddings, .min = 1, .max = 1e9),
     NUMBER(intermediate_size, "0"),
     FLAG(tie_word_embeddings, "false"),
     NODE(quantization_config),
@@ -226,10 +205,7 @@ struct wrapper {
     const struct k25_yaml_node *text_config, *vision_config, *tie_word_embeddings;
 };
 
-#define OUTER(name)                                                                              \
-    {                                                                                            \
-        .key = #name, .type = K25_NODE, .offset = offsetof(struct wrapper, name), .fallback = "" \
-    }
+#define OUTER(name) K25_FIELD(NODE, wrapper, name, .fallback = "")
 
 static const struct k25_field wrapper_fields[] = {
     OUTER(text_config),

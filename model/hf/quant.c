@@ -21,24 +21,10 @@ struct quant {
     const struct k25_yaml_node *quantization, *sparsity_config, *transform_config, *ignored;
 };
 
-#define NUMBER(name, standard)                                                                                 \
-    {                                                                                                          \
-        .key = #name, .type = K25_INT, .offset = offsetof(struct quant, name), .fallback = standard, .min = 0, \
-        .max = 1e6                                                                                             \
-    }
-#define WORD(name, standard)                                                                          \
-    {                                                                                                 \
-        .key = #name, .type = K25_TEXT, .offset = offsetof(struct quant, name), .fallback = standard, \
-        .size = sizeof(((struct quant *)0)->name)                                                     \
-    }
-#define NODE(name)                                                                             \
-    {                                                                                          \
-        .key = #name, .type = K25_NODE, .offset = offsetof(struct quant, name), .fallback = "" \
-    }
-#define IGNORED(name)                                                                            \
-    {                                                                                            \
-        .key = name, .type = K25_NODE, .offset = offsetof(struct quant, ignored), .fallback = "" \
-    }
+#define NUMBER(name, standard) K25_FIELD(INT, quant, name, .fallback = (standard), .min = 0, .max = 1e6)
+#define WORD(name, standard) K25_FIELD(TEXT, quant, name, .fallback = (standard))
+#define NODE(name) K25_FIELD(NODE, quant, name, .fallback = "")
+#define IGNORED(name) K25_FIELD_AS(NODE, quant, ignored, name, .fallback = "")
 
 static const struct k25_field fp8_fields[] = {
     WORD(quant_method, NULL),
@@ -54,7 +40,7 @@ static const struct k25_field awq_fields[] = {
     WORD(quant_method, NULL),
     NUMBER(bits, NULL),
     NUMBER(group_size, NULL),
-    {.key = "zero_point", .type = K25_BOOL, .offset = offsetof(struct quant, zero_point), .fallback = "true"},
+    K25_FIELD(BOOL, quant, zero_point, .fallback = "true"),
     NODE(modules_to_not_convert),
     IGNORED("version"),
     IGNORED("backend"),
@@ -88,7 +74,7 @@ static const struct k25_field separate_inner_fields[] = {
     WORD(quant_algo, ""),
     NUMBER(group_size, "0"),
     IGNORED("kv_cache_quant_algo"),
-    {.key = "exclude_modules", .type = K25_NODE, .offset = offsetof(struct quant, ignore), .fallback = ""},
+    K25_FIELD_AS(NODE, quant, ignore, "exclude_modules", .fallback = ""),
     {0},
 };
 
@@ -104,26 +90,15 @@ struct group {
     const struct k25_yaml_node *targets, *ignored;
 };
 
-#define OF_SCHEME(name)                                                                           \
-    {                                                                                             \
-        .key = name, .type = K25_NODE, .offset = offsetof(struct scheme, ignored), .fallback = "" \
-    }
+#define OF_SCHEME(name) K25_FIELD_AS(NODE, scheme, ignored, name, .fallback = "")
 
 static const struct k25_field scheme_fields[] = {
-    {.key = "type", .type = K25_TEXT, .offset = offsetof(struct scheme, type), .size = 16},
-    {.key = "strategy", .type = K25_TEXT, .offset = offsetof(struct scheme, strategy), .size = 16, .fallback = ""},
-    {.key = "num_bits", .type = K25_INT, .offset = offsetof(struct scheme, num_bits), .min = 1, .max = 32},
-    {.key = "group_size",
-     .type = K25_INT,
-     .offset = offsetof(struct scheme, group_size),
-     .fallback = "0",
-     .min = -1,
-     .max = 1e6}, /* -1: as long as the row */
-    {.key = "symmetric", .type = K25_BOOL, .offset = offsetof(struct scheme, symmetric), .fallback = "true"},
-    {.key = "block_structure",
-     .type = K25_NODE,
-     .offset = offsetof(struct scheme, block_structure),
-     .fallback = ""},
+    K25_FIELD(TEXT, scheme, type),
+    K25_FIELD(TEXT, scheme, strategy, .fallback = ""),
+    K25_FIELD(INT, scheme, num_bits, .min = 1, .max = 32),
+    K25_FIELD(INT, scheme, group_size, .fallback = "0", .min = -1, .max = 1e6), /* -1: as long as the row */
+    K25_FIELD(BOOL, scheme, symmetric, .fallback = "true"),
+    K25_FIELD(NODE, scheme, block_structure, .fallback = ""),
     OF_SCHEME("dynamic"),
     OF_SCHEME("actorder"),
     OF_SCHEME("observer"),
@@ -133,11 +108,11 @@ static const struct k25_field scheme_fields[] = {
     {0},
 };
 static const struct k25_field group_fields[] = {
-    {.key = "weights", .type = K25_MAP, .offset = offsetof(struct group, weights), .fields = scheme_fields},
-    {.key = "targets", .type = K25_NODE, .offset = offsetof(struct group, targets)},
-    {.key = "format", .type = K25_TEXT, .offset = offsetof(struct group, format), .size = 48, .fallback = ""},
-    {.key = "input_activations", .type = K25_NODE, .offset = offsetof(struct group, ignored), .fallback = ""},
-    {.key = "output_activations", .type = K25_NODE, .offset = offsetof(struct group, ignored), .fallback = ""},
+    K25_FIELD(MAP, group, weights, .fields = scheme_fields),
+    K25_FIELD(NODE, group, targets, ),
+    K25_FIELD(TEXT, group, format, .fallback = ""),
+    K25_FIELD_AS(NODE, group, ignored, "input_activations", .fallback = ""),
+    K25_FIELD_AS(NODE, group, ignored, "output_activations", .fallback = ""),
     {0},
 };
 

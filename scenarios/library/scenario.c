@@ -9,30 +9,17 @@
 #include "base/text.h"
 
 static const struct k25_field load_fields[] = {
-    {.key = "short_prompt", .type = K25_REAL, .offset = offsetof(struct k25_load, short_prompt), .fallback = "64",
-     .min = 1, .max = 1e6, .unit = "tokens", .doc = "prompt that a table of measurements calls context 0"},
-    {.key = "output_max", .type = K25_REAL, .offset = offsetof(struct k25_load, output_max), .fallback = "8192",
-     .min = 1, .max = 1e7, .unit = "tokens", .doc = "tokens after which a request of a load test ends"},
-    {.key = "cell_seconds", .type = K25_REAL, .offset = offsetof(struct k25_load, cell_seconds), .fallback = "0",
-     .min = 0, .max = 1e6, .unit = "s", .doc = "length of a measured cell that does not say; 0: unknown"},
-    {.key = "prompt", .type = K25_REAL, .offset = offsetof(struct k25_load, prompt), .fallback = "1024",
-     .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's prompt (serve)"},
-    {.key = "output", .type = K25_REAL, .offset = offsetof(struct k25_load, output), .fallback = "1024",
-     .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's answer (serve)"},
-    {.key = "chunk", .type = K25_INT, .offset = offsetof(struct k25_load, chunk), .fallback = "8192",
-     .min = 0, .max = 1e6, .unit = "tokens",
-     .doc = "prompt tokens that a step may carry; 0: a whole prompt at once (serve)"},
-    {.key = "prefix_hit", .type = K25_REAL, .offset = offsetof(struct k25_load, prefix_hit), .fallback = "0",
-     .min = 0, .max = 1, .unit = "share", .doc = "of the prompt, found in the cache (serve)"},
-    {.key = "rounds", .type = K25_REAL, .offset = offsetof(struct k25_load, rounds), .fallback = "0",
-     .min = 0, .max = 1e9, .unit = "requests",
-     .doc = "of a user in a test that all start together, at least 1; 0: a long run (serve)"},
-    {.key = "front_ms", .type = K25_REAL, .offset = offsetof(struct k25_load, front_ms), .fallback = "0",
-     .min = 0, .max = 1e6, .unit = "ms", .doc = "of a request in front of the engine: network, tokeniser (serve)"},
-    {.key = "disaggregated", .type = K25_BOOL, .offset = offsetof(struct k25_load, disaggregated),
-     .fallback = "false", .doc = "prefill runs on an equal machine of its own (serve)"},
-    {.key = "transfer_gbs", .type = K25_REAL, .offset = offsetof(struct k25_load, transfer_gbs), .fallback = "50",
-     .min = 0.001, .max = 1e6, .unit = "GB/s", .doc = "into each GPU, at which its cache comes from there (serve)"},
+    K25_FIELD(REAL, k25_load, short_prompt, .fallback = "64", .min = 1, .max = 1e6, .unit = "tokens", .doc = "prompt that a table of measurements calls context 0"),
+    K25_FIELD(REAL, k25_load, output_max, .fallback = "8192", .min = 1, .max = 1e7, .unit = "tokens", .doc = "tokens after which a request of a load test ends"),
+    K25_FIELD(REAL, k25_load, cell_seconds, .fallback = "0", .min = 0, .max = 1e6, .unit = "s", .doc = "length of a measured cell that does not say; 0: unknown"),
+    K25_FIELD(REAL, k25_load, prompt, .fallback = "1024", .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's prompt (serve)"),
+    K25_FIELD(REAL, k25_load, output, .fallback = "1024", .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's answer (serve)"),
+    K25_FIELD(INT, k25_load, chunk, .fallback = "8192", .min = 0, .max = 1e6, .unit = "tokens", .doc = "prompt tokens that a step may carry; 0: a whole prompt at once (serve)"),
+    K25_FIELD(REAL, k25_load, prefix_hit, .fallback = "0", .min = 0, .max = 1, .unit = "share", .doc = "of the prompt, found in the cache (serve)"),
+    K25_FIELD(REAL, k25_load, rounds, .fallback = "0", .min = 0, .max = 1e9, .unit = "requests", .doc = "of a user in a test that all start together, at least 1; 0: a long run (serve)"),
+    K25_FIELD(REAL, k25_load, front_ms, .fallback = "0", .min = 0, .max = 1e6, .unit = "ms", .doc = "of a request in front of the engine: network, tokeniser (serve)"),
+    K25_FIELD(BOOL, k25_load, disaggregated, .fallback = "false", .doc = "prefill runs on an equal machine of its own (serve)"),
+    K25_FIELD(REAL, k25_load, transfer_gbs, .fallback = "50", .min = 0.001, .max = 1e6, .unit = "GB/s", .doc = "into each GPU, at which its cache comes from there (serve)"),
     {.key = NULL},
 };
 
@@ -47,25 +34,19 @@ struct file_record {
     struct k25_load load;
 };
 
-#define MEMBER(member) .offset = offsetof(struct file_record, member)
-#define TEXT(member) .type = K25_TEXT, MEMBER(member), .size = sizeof(((struct file_record *)0)->member)
 
 const struct k25_field k25_scenario_fields[] = {
-    {.key = "name", TEXT(name), .doc = "name of the scenario"},
-    {.key = "title", TEXT(title), .fallback = "", .doc = "one line for people"},
-    {.key = "architecture", TEXT(architecture), .doc = "name in model/zoo, or a path"},
-    {.key = "weights", TEXT(weights), .doc = "quantisation scheme of that architecture, or a path"},
-    {.key = "machine", TEXT(machine), .doc = "name in hw/machines, or a path"},
-    {.key = "calibration", TEXT(calibration), .fallback = "none",
-     .doc = "name in calib, or a path; none: every parameter keeps its prior"},
-    {.key = "draft", TEXT(draft), .fallback = "none",
-     .doc = "draft model of plan.speculation (eagle3, draft): name in model/zoo, or a path"},
-    {.key = "draft_weights", TEXT(draft_weights), .fallback = "bf16", .doc = "its quantisation scheme, or a path"},
-    {.key = "load", .type = K25_MAP, MEMBER(load), .fallback = "{}", .fields = load_fields,
-     .doc = "how measured points relate to the step"},
-    {.key = "assumptions", .type = K25_NODE, MEMBER(assumptions), .fallback = "",
-     .doc = "list of sentences printed beside the answer"},
-    {.key = "plan", .type = K25_NODE, MEMBER(plan), .doc = "the plan"},
+    K25_FIELD(TEXT, file_record, name, .doc = "name of the scenario"),
+    K25_FIELD(TEXT, file_record, title, .fallback = "", .doc = "one line for people"),
+    K25_FIELD(TEXT, file_record, architecture, .doc = "name in model/zoo, or a path"),
+    K25_FIELD(TEXT, file_record, weights, .doc = "quantisation scheme of that architecture, or a path"),
+    K25_FIELD(TEXT, file_record, machine, .doc = "name in hw/machines, or a path"),
+    K25_FIELD(TEXT, file_record, calibration, .fallback = "none", .doc = "name in calib, or a path; none: every parameter keeps its prior"),
+    K25_FIELD(TEXT, file_record, draft, .fallback = "none", .doc = "draft model of plan.speculation (eagle3, draft): name in model/zoo, or a path"),
+    K25_FIELD(TEXT, file_record, draft_weights, .fallback = "bf16", .doc = "its quantisation scheme, or a path"),
+    K25_FIELD(MAP, file_record, load, .fallback = "{}", .fields = load_fields, .doc = "how measured points relate to the step"),
+    K25_FIELD(NODE, file_record, assumptions, .fallback = "", .doc = "list of sentences printed beside the answer"),
+    K25_FIELD(NODE, file_record, plan, .doc = "the plan"),
     {.key = NULL},
 };
 

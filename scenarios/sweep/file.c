@@ -16,34 +16,18 @@ struct record {
     int top;
 };
 
-#define MEMBER(member) .offset = offsetof(struct record, member)
-#define TEXT(member) .type = K25_TEXT, MEMBER(member), .size = sizeof(((struct record *)0)->member)
 
 static const struct k25_field record_fields[] = {
-    {.key = "name", TEXT(name), .doc = "name of the sweep"},
-    {.key = "title", TEXT(title), .fallback = "", .doc = "one line for people"},
-    {.key = "base", TEXT(base), .doc = "name in scenarios, or a path"},
-    {.key = "set", .type = K25_NODE, MEMBER(set), .fallback = "", .doc = "overrides of the base"},
-    {.key = "axes", .type = K25_NODE, MEMBER(axes), .doc = "list of axes, outermost first"},
-    {.key = "constraints", .type = K25_NODE, MEMBER(constraints), .fallback = "", .doc = "list of expressions"},
-    {.key = "objectives",
-     .type = K25_NODE,
-     MEMBER(objectives),
-     .fallback = "",
-     .doc = "list of {maximise: OUTPUT} or {minimise: OUTPUT}"},
-    {.key = "group_by", .type = K25_NODE, MEMBER(group_by), .fallback = "", .doc = "list of keys of the axes"},
-    {.key = "columns",
-     .type = K25_NODE,
-     MEMBER(columns),
-     .fallback = "",
-     .doc = "list of outputs and keys of the plan"},
-    {.key = "top",
-     .type = K25_INT,
-     MEMBER(top),
-     .fallback = "5",
-     .min = 0,
-     .max = K25_SWEEP_TOP,
-     .doc = "points listed for each group"},
+    K25_FIELD(TEXT, record, name, .doc = "name of the sweep"),
+    K25_FIELD(TEXT, record, title, .fallback = "", .doc = "one line for people"),
+    K25_FIELD(TEXT, record, base, .doc = "name in scenarios, or a path"),
+    K25_FIELD(NODE, record, set, .fallback = "", .doc = "overrides of the base"),
+    K25_FIELD(NODE, record, axes, .doc = "list of axes, outermost first"),
+    K25_FIELD(NODE, record, constraints, .fallback = "", .doc = "list of expressions"),
+    K25_FIELD(NODE, record, objectives, .fallback = "", .doc = "list of {maximise: OUTPUT} or {minimise: OUTPUT}"),
+    K25_FIELD(NODE, record, group_by, .fallback = "", .doc = "list of keys of the axes"),
+    K25_FIELD(NODE, record, columns, .fallback = "", .doc = "list of outputs and keys of the plan"),
+    K25_FIELD(INT, record, top, .fallback = "5", .min = 0, .max = K25_SWEEP_TOP, .doc = "points listed for each group"),
     {.key = NULL},
 };
 
