@@ -148,9 +148,8 @@ static bool read_row(struct scanner *scanner, bool header)
     if (found != csv->columns) {
         int at, column;
         k25_locate(scanner->text, (size_t)(start - scanner->text), &at, &column);
-        return k25_fail_at(scanner->error, csv->file, at, column,
-                           "a row of %zu cell%s, expected %zu as in the header", found, found == 1 ? "" : "s",
-                           csv->columns);
+        return k25_fail_at(scanner->error, csv->file, at, column, "a row of %zu cell%s, expected %zu as in the header",
+                           found, found == 1 ? "" : "s", csv->columns);
     }
     return add_row(scanner, line);
 }
@@ -183,8 +182,7 @@ struct k25_csv *k25_csv_parse(const char *text, size_t size, const char *name, s
     struct k25_csv *csv = calloc(1, sizeof *csv);
     if (csv != NULL) {
         csv->file = k25_copy(name);
-        csv->bytes =
-            malloc(size + 2); /* every cell has a comma or a line end to turn into its zero, but the last */
+        csv->bytes = malloc(size + 2); /* every cell has a comma or a line end to turn into its zero, but the last */
     }
     if (csv == NULL || csv->file == NULL || csv->bytes == NULL) {
         k25_csv_free(csv);

@@ -164,8 +164,8 @@ static bool read_gzip(struct reader *reader)
             state->avail_in--;
             padded = true;
         } else if (padded || state->next_in[0] != 0x1f) {
-            return k25_fail(reader->error, K25_BAD_INPUT,
-                            "%s: the gzip file has other data behind its last member", reader->name);
+            return k25_fail(reader->error, K25_BAD_INPUT, "%s: the gzip file has other data behind its last member",
+                            reader->name);
         } else if (!inflate_member(reader)) {
             return false;
         }
@@ -290,7 +290,10 @@ static bool write_direct(const char *path, const char *bytes, size_t size, struc
     return code == 0 || system_fail(error, path, "write", code);
 }
 
-static bool starts_with(const char *text, const char *head) { return strncmp(text, head, strlen(head)) == 0; }
+static bool starts_with(const char *text, const char *head)
+{
+    return strncmp(text, head, strlen(head)) == 0;
+}
 
 /* Follows the links of `target` (room PATH_MAX) in place, dangling ones too, so that the rename replaces the
  * file and not the link. Returns false with errno set. */
@@ -364,8 +367,7 @@ static void sync_folder(const char *target)
     }
 }
 
-static bool write_beside(const char *path, const char *target, const char *bytes, size_t size,
-                         struct k25_error *error)
+static bool write_beside(const char *path, const char *target, const char *bytes, size_t size, struct k25_error *error)
 {
     char temporary[PATH_MAX];
     int fd = open_temporary(target, temporary, sizeof temporary);

@@ -24,7 +24,10 @@ static struct k25_input *find(const struct k25_inputs *inputs, const char *path)
     return NULL;
 }
 
-static char *copy_or_empty(const char *text) { return k25_copy(text == NULL ? "" : text); }
+static char *copy_or_empty(const char *text)
+{
+    return k25_copy(text == NULL ? "" : text);
+}
 
 /* The place a new value goes to: its former one, or one more at the end. NULL when memory is out. */
 static struct k25_input *place(struct k25_inputs *inputs, const char *path)
@@ -100,8 +103,8 @@ const char *k25_origin_name(enum k25_origin origin)
     return "unknown";
 }
 
-bool k25_inputs_fail(const struct k25_inputs *inputs, const char *path, struct k25_error *error,
-                     const char *format, ...)
+bool k25_inputs_fail(const struct k25_inputs *inputs, const char *path, struct k25_error *error, const char *format,
+                     ...)
 {
     char text[sizeof error->message];
     va_list arguments;

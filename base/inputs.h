@@ -44,7 +44,7 @@ const char *k25_origin_name(enum k25_origin origin);
 /* An error about the value at `path`, with the position it came from:
  * "scenarios/a.yaml:9:7: plan.tp: <message>", or "--set plan.tp=7: <message>" for an override, or
  * "plan.tp (default 7): <message>". */
-bool k25_inputs_fail(const struct k25_inputs *inputs, const char *path, struct k25_error *error,
-                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+bool k25_inputs_fail(const struct k25_inputs *inputs, const char *path, struct k25_error *error, const char *format,
+                     ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -14,8 +14,10 @@ bool k25_print_open(struct k25_printer *printer, struct k25_error *error)
 char *k25_print_close(struct k25_printer *printer, struct k25_error *error)
 {
     bool failed = ferror(printer->out) != 0;
-    if (fclose(printer->out) != 0) failed = true; /* the last write happens here */
-    if (!failed) return printer->text;
+    if (fclose(printer->out) != 0)
+        failed = true; /* the last write happens here */
+    if (!failed)
+        return printer->text;
     free(printer->text);
     k25_fail(error, K25_RESOURCE, "out of memory");
     return NULL;
@@ -38,9 +40,12 @@ void k25_print_text(FILE *out, const char *key, const char *value)
     fputc('"', out);
     for (const char *at = value; *at; at++) {
         unsigned char byte = (unsigned char)*at;
-        if (byte == '"' || byte == '\\') fprintf(out, "\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7f) fprintf(out, "\\x%02x", byte);
-        else fputc(byte, out);
+        if (byte == '"' || byte == '\\')
+            fprintf(out, "\\%c", byte);
+        else if (byte < 0x20 || byte == 0x7f)
+            fprintf(out, "\\x%02x", byte);
+        else
+            fputc(byte, out);
     }
     fputs("\"\n", out);
 }
@@ -50,6 +55,7 @@ void k25_print_real(FILE *out, double value)
     char text[40];
     snprintf(text, sizeof text, "%.15g", value);
     for (char *at = text; *at; at++)
-        if (*at == ',') *at = '.';
+        if (*at == ',')
+            *at = '.';
     fputs(text, out);
 }

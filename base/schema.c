@@ -39,8 +39,7 @@ static bool fail_value(const struct place *place, struct k25_error *error, const
 static bool join(const char *prefix, const char *key, char out[PATH], struct k25_error *error)
 {
     int length = snprintf(out, PATH, "%s%s%s", prefix, prefix[0] == '\0' ? "" : ".", key);
-    return (length >= 0 && length < PATH) ||
-           k25_fail(error, K25_BAD_INPUT, "the path '%.100s...' is too long", out);
+    return (length >= 0 && length < PATH) || k25_fail(error, K25_BAD_INPUT, "the path '%.100s...' is too long", out);
 }
 
 /* "a, b, c" of a NULL-terminated list. */
@@ -118,8 +117,7 @@ static const char *expectation(enum k25_type type)
 }
 
 /* ", expected 1 to 1024" and its open forms. */
-static bool fail_range(const struct place *place, const char *text, double min, double max,
-                       struct k25_error *error)
+static bool fail_range(const struct place *place, const char *text, double min, double max, struct k25_error *error)
 {
     char low[40], high[40];
     k25_text_real(min, low, sizeof low);
@@ -156,8 +154,8 @@ static bool parse_number(const struct k25_field *field, const struct place *plac
     return true;
 }
 
-static bool parse_enum(const struct k25_field *field, const struct place *place, const char *text,
-                       union value *value, struct k25_error *error)
+static bool parse_enum(const struct k25_field *field, const struct place *place, const char *text, union value *value,
+                       struct k25_error *error)
 {
     for (int i = 0; field->names[i] != NULL; i++) {
         if (strcmp(field->names[i], text) == 0) {
@@ -177,8 +175,8 @@ static bool parse_value(const struct k25_field *field, const struct place *place
     switch (field->type) {
     case K25_TEXT:
         value->text = text;
-        return strlen(text) < field->size || fail_value(place, error, "a text of %zu bytes, expected at most %zu",
-                                                        strlen(text), field->size - 1);
+        return strlen(text) < field->size ||
+               fail_value(place, error, "a text of %zu bytes, expected at most %zu", strlen(text), field->size - 1);
     case K25_BOOL:
         return k25_parse_bool(text, &value->truth) || fail_value(place, error, "'%s' is not true or false", text);
     case K25_INT:
@@ -219,8 +217,8 @@ static void store(const struct k25_field *field, const union value *value, void 
 
 /* Parses, records and stores a value, in this order: each step may fail, and only the last one changes `record`.
  */
-static bool take(const struct k25_field *field, const struct place *place, const char *text,
-                 enum k25_origin origin, void *record, struct k25_inputs *inputs, struct k25_error *error)
+static bool take(const struct k25_field *field, const struct place *place, const char *text, enum k25_origin origin,
+                 void *record, struct k25_inputs *inputs, struct k25_error *error)
 {
     union value value;
     if (!parse_value(field, place, text, origin == K25_FROM_DEFAULT, &value, error)) {
@@ -362,9 +360,8 @@ static bool load_map(const struct loader *loader, const struct k25_field *fields
                      const struct k25_yaml_node *node, bool top, void *record)
 {
     if (node != NULL && node->kind != K25_YAML_MAPPING) {
-        return k25_fail_at(loader->error, loader->file, node->line, node->column,
-                           "%s%sexpected a mapping, found %s", prefix, prefix[0] == '\0' ? "" : ": ",
-                           k25_yaml_kind_name(node->kind));
+        return k25_fail_at(loader->error, loader->file, node->line, node->column, "%s%sexpected a mapping, found %s",
+                           prefix, prefix[0] == '\0' ? "" : ": ", k25_yaml_kind_name(node->kind));
     }
     /* Unknown keys first: a required key that is misspelled is better called that than missing. */
     for (size_t i = 0; node != NULL && i < node->count; i++) {
@@ -436,8 +433,7 @@ bool k25_schema_set(const struct k25_field *fields, const char *prefix, const ch
     return set(fields, prefix, path, &place, record, inputs, error);
 }
 
-void k25_schema_visit(const struct k25_field *fields, const char *prefix, k25_schema_visitor *visit,
-                      void *context)
+void k25_schema_visit(const struct k25_field *fields, const char *prefix, k25_schema_visitor *visit, void *context)
 {
     for (; fields->key != NULL; fields++) {
         char path[PATH];

@@ -27,24 +27,26 @@ enum k25_type {
 struct k25_field {
     const char *key;
     enum k25_type type;
-    size_t offset;              /* of the member in the struct */
-    size_t size;                /* of the member, bytes; K25_TEXT: room of the array */
-    const char *fallback;       /* taken when the key is absent; NULL: the key is required. "" for K25_MAP and
-                                   K25_NODE: may be absent, the member is then all zero. "{}" for K25_MAP: an
-                                   absent mapping is an empty one, its members take their defaults */
-    double min, max;            /* inclusive range of a number; both 0: any; INFINITY: open on that side. The
-                                   fallback is not held against it, so that it can stand for "not given" */
-    const char *const *names;   /* K25_ENUM: NULL-terminated */
+    size_t offset;                  /* of the member in the struct */
+    size_t size;                    /* of the member, bytes; K25_TEXT: room of the array */
+    const char *fallback;           /* taken when the key is absent; NULL: the key is required. "" for K25_MAP and
+                                       K25_NODE: may be absent, the member is then all zero. "{}" for K25_MAP: an
+                                       absent mapping is an empty one, its members take their defaults */
+    double min, max;                /* inclusive range of a number; both 0: any; INFINITY: open on that side. The
+                                       fallback is not held against it, so that it can stand for "not given" */
+    const char *const *names;       /* K25_ENUM: NULL-terminated */
     const struct k25_field *fields; /* K25_MAP: ends with a key of NULL */
-    const char *unit;           /* "" or NULL when it has none */
-    const char *doc;            /* one line: what it is */
+    const char *unit;               /* "" or NULL when it has none */
+    const char *doc;                /* one line: what it is */
 };
 
 /* A row of a table: K25_FIELD(REAL, k25_gpu, l2_mib, .min = 0, .max = 1e6, .unit = "MiB", .doc = "L2 cache") is the key
  * "l2_mib" of struct k25_gpu. K25_FIELD_AS is for a key that is not called as its member is. */
-#define K25_FIELD_AS(kind, record, member, name, ...) \
-    {.key = (name), .type = K25_##kind, .offset = offsetof(struct record, member), \
-     .size = sizeof ((struct record *)0)->member, __VA_ARGS__}
+#define K25_FIELD_AS(kind, record, member, name, ...)                                                                  \
+    {                                                                                                                  \
+        .key = (name), .type = K25_##kind, .offset = offsetof(struct record, member),                                  \
+        .size = sizeof((struct record *)0)->member, __VA_ARGS__                                                        \
+    }
 #define K25_FIELD(kind, record, member, ...) K25_FIELD_AS(kind, record, member, #member, __VA_ARGS__)
 
 /* Fills `record` from `node` (NULL: an absent mapping, everything takes its default) of `file`; paths in `inputs`
@@ -60,8 +62,7 @@ bool k25_schema_set(const struct k25_field *fields, const char *prefix, const ch
 
 /* Calls `visit` for every scalar key of the table, depth first, with its full path below `prefix`. */
 typedef void k25_schema_visitor(void *context, const char *path, const struct k25_field *field);
-void k25_schema_visit(const struct k25_field *fields, const char *prefix, k25_schema_visitor *visit,
-                      void *context);
+void k25_schema_visit(const struct k25_field *fields, const char *prefix, k25_schema_visitor *visit, void *context);
 
 /* Checks the head every file of ours starts with: `k25sim: KIND` and `version: 1`. */
 bool k25_schema_head(const struct k25_yaml *yaml, const char *kind, struct k25_error *error);

@@ -17,7 +17,10 @@ static char fold(char c)
     return c == '-' ? '_' : c;
 }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Optimal string alignment distance of a (n letters) and b (m letters), both at most LONGEST_NAME:
  *   d(i, j) = min( d(i-1, j) + 1, d(i, j-1) + 1, d(i-1, j-1) + [a_i != b_j],

@@ -59,8 +59,7 @@ static bool check_text(struct builder *builder)
         size_t length = k25_utf8_length(text + i, builder->size - i);
         if (length == 0) {
             k25_locate(builder->text, i, &line, &column);
-            return k25_fail_at(builder->error, builder->yaml->file, line, column, "not UTF-8 text (byte 0x%02x)",
-                               c);
+            return k25_fail_at(builder->error, builder->yaml->file, line, column, "not UTF-8 text (byte 0x%02x)", c);
         }
         i += length;
     }
@@ -171,8 +170,8 @@ static const struct k25_yaml_node *take_alias(struct builder *builder, const yam
     }
     builder->weight += anchor->weight;
     if (builder->weight > K25_YAML_NODES) {
-        k25_fail_at(AT(builder, event->start_mark), "the alias '*%s' expands the file to more than %d values",
-                    name, K25_YAML_NODES);
+        k25_fail_at(AT(builder, event->start_mark), "the alias '*%s' expands the file to more than %d values", name,
+                    K25_YAML_NODES);
         return NULL;
     }
     int deep = depth + anchor->height;
@@ -191,8 +190,7 @@ static bool tag_is(const char *tag, const char *name)
 }
 
 /* Only the tags that say what a value is anyway: any other asks for an object of some language. */
-static bool check_tag(struct builder *builder, const yaml_char_t *given, enum k25_yaml_kind kind,
-                      yaml_mark_t mark)
+static bool check_tag(struct builder *builder, const yaml_char_t *given, enum k25_yaml_kind kind, yaml_mark_t mark)
 {
     static const char *const allowed[][6] = {
         [K25_YAML_SCALAR] = {"str", "int", "float", "bool", "null"},
@@ -292,8 +290,7 @@ static bool check_keys(struct builder *builder, const struct k25_yaml_node *map)
                                         "the key '%s' is given twice, first in line %d", again->text, first->line);
 }
 
-static bool build_collection(struct builder *builder, const yaml_event_t *event, struct k25_yaml_node *node,
-                             int depth)
+static bool build_collection(struct builder *builder, const yaml_event_t *event, struct k25_yaml_node *node, int depth)
 {
     if (depth > K25_YAML_DEPTH) {
         return k25_fail_at(AT(builder, event->start_mark), "nested deeper than %d", K25_YAML_DEPTH);
@@ -328,8 +325,7 @@ static bool build_collection(struct builder *builder, const yaml_event_t *event,
 }
 
 /* Kind, tag and anchor of the event that starts a node. */
-static enum k25_yaml_kind describe(const yaml_event_t *event, const yaml_char_t **tag,
-                                   const yaml_char_t **anchor)
+static enum k25_yaml_kind describe(const yaml_event_t *event, const yaml_char_t **tag, const yaml_char_t **anchor)
 {
     if (event->type == YAML_SCALAR_EVENT) {
         *tag = event->data.scalar.tag;
@@ -484,6 +480,12 @@ void k25_yaml_free(struct k25_yaml *yaml)
     }
 }
 
-const struct k25_yaml_node *k25_yaml_root(const struct k25_yaml *yaml) { return yaml->root; }
+const struct k25_yaml_node *k25_yaml_root(const struct k25_yaml *yaml)
+{
+    return yaml->root;
+}
 
-const char *k25_yaml_file(const struct k25_yaml *yaml) { return yaml->file; }
+const char *k25_yaml_file(const struct k25_yaml *yaml)
+{
+    return yaml->file;
+}

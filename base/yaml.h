@@ -24,10 +24,10 @@ enum k25_yaml_kind { K25_YAML_SCALAR, K25_YAML_SEQUENCE, K25_YAML_MAPPING };
 
 struct k25_yaml_node {
     enum k25_yaml_kind kind;
-    int line, column;    /* of the first character, from 1 */
-    const char *text;    /* a scalar's text; NULL otherwise */
-    bool quoted;         /* a scalar in quotes, a block (| or >) or tagged !!str: text, whatever it looks like */
-    size_t count;        /* entries of a sequence or mapping */
+    int line, column; /* of the first character, from 1 */
+    const char *text; /* a scalar's text; NULL otherwise */
+    bool quoted;      /* a scalar in quotes, a block (| or >) or tagged !!str: text, whatever it looks like */
+    size_t count;     /* entries of a sequence or mapping */
     const struct k25_yaml_node *const *keys;   /* a mapping's keys, all scalars, in file order */
     const struct k25_yaml_node *const *values; /* a sequence's entries or a mapping's values */
 };

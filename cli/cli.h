@@ -16,10 +16,10 @@ struct cli {
 
 struct cli_command {
     const char *name;
-    const char *arguments; /* "SCENARIO", for the usage line */
-    const char *summary;   /* one line */
-    const char *details;   /* what help prints below the options: lines with their newlines, examples last */
-    size_t least, most;    /* how many arguments it takes */
+    const char *arguments;            /* "SCENARIO", for the usage line */
+    const char *summary;              /* one line */
+    const char *details;              /* what help prints below the options: lines with their newlines, examples last */
+    size_t least, most;               /* how many arguments it takes */
     const struct poptOption *options; /* the values stand in static variables of the command's file */
 
     /* Answers on standard output. Returns K25_OK, or K25_NEGATIVE when that is the answer, or the status of the
@@ -27,8 +27,8 @@ struct cli_command {
     enum k25_status (*run)(const struct cli *cli, const char *const *arguments, struct k25_error *error);
 };
 
-extern const struct cli_command cli_predict, cli_list, cli_init, cli_check, cli_import, cli_validate,
-    cli_calibrate, cli_inspect, cli_simulate, cli_explain, cli_sweep, cli_serve, cli_recommend;
+extern const struct cli_command cli_predict, cli_list, cli_init, cli_check, cli_import, cli_validate, cli_calibrate,
+    cli_inspect, cli_simulate, cli_explain, cli_sweep, cli_serve, cli_recommend;
 
 /* The status of a filled error: `return cli_failed(error)`. */
 enum k25_status cli_failed(const struct k25_error *error);
@@ -40,8 +40,8 @@ enum k25_status cli_misused(const struct cli_command *command, struct k25_error 
 /* Reads the options of a command and checks the number of its arguments. What is left of `argv` is found with
  * poptGetArgs(*context); the caller frees the context, also after a failure. `help` is set when --help was given.
  */
-bool cli_read_options(const struct cli_command *command, int argc, const char **argv, int *help,
-                      poptContext *context, struct k25_error *error);
+bool cli_read_options(const struct cli_command *command, int argc, const char **argv, int *help, poptContext *context,
+                      struct k25_error *error);
 
 /* --data, in front of the command or behind it; NULL: not given. */
 extern const char *cli_data_folder;
@@ -53,8 +53,7 @@ enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV };
 extern const char *const cli_format_names[]; /* NULL-terminated */
 
 /* `text` is the value of --format, NULL: CLI_TABLE. */
-bool cli_format(const struct cli_command *command, const char *text, enum cli_format *format,
-                struct k25_error *error);
+bool cli_format(const struct cli_command *command, const char *text, enum cli_format *format, struct k25_error *error);
 
 /* The length of a list that ends with NULL; NULL is the empty list. */
 size_t cli_count(const char *const *list);

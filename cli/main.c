@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_predict, &cli_explain,   &cli_sweep, &cli_serve, &cli_recommend, &cli_inspect, &cli_simulate,
-    &cli_validate, &cli_calibrate, &cli_list,  &cli_init,  &cli_check,   &cli_import,
+    &cli_predict,  &cli_explain,   &cli_sweep, &cli_serve, &cli_recommend, &cli_inspect, &cli_simulate,
+    &cli_validate, &cli_calibrate, &cli_list,  &cli_init,  &cli_check,     &cli_import,
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -10,8 +10,7 @@ const char *const cli_format_names[] = {"table", "json", "csv", NULL};
 const char *cli_data_folder;
 static int help_asked;
 static const struct poptOption common[] = {
-    {"data", '\0', POPT_ARG_STRING, &cli_data_folder, 0, "the folder with hw/, model/, calib/ and scenarios/",
-     "DIR"},
+    {"data", '\0', POPT_ARG_STRING, &cli_data_folder, 0, "the folder with hw/, model/, calib/ and scenarios/", "DIR"},
     {"help", 'h', POPT_ARG_NONE, &help_asked, 0, "print this help", NULL},
     POPT_TABLEEND,
 };
@@ -72,8 +71,8 @@ static void fail_option(const struct cli_command *command, const struct poptOpti
                 nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
-bool cli_read_options(const struct cli_command *command, int argc, const char **argv, int *help,
-                      poptContext *context, struct k25_error *error)
+bool cli_read_options(const struct cli_command *command, int argc, const char **argv, int *help, poptContext *context,
+                      struct k25_error *error)
 {
     static struct poptOption options[OPTIONS]; /* the context refers to it */
     all_options(command, options);
@@ -92,8 +91,7 @@ bool cli_read_options(const struct cli_command *command, int argc, const char **
     if (count < command->least)
         return cli_misused(command, error, "missing %s", command->arguments) == K25_OK;
     if (count > command->most)
-        return cli_misused(command, error, "unexpected argument '%s'", poptGetArgs(*context)[command->most]) ==
-               K25_OK;
+        return cli_misused(command, error, "unexpected argument '%s'", poptGetArgs(*context)[command->most]) == K25_OK;
     return true;
 }
 
@@ -114,8 +112,7 @@ void cli_print_help(const struct cli_command *command)
     printf("\n%s", command->details);
 }
 
-bool cli_format(const struct cli_command *command, const char *text, enum cli_format *format,
-                struct k25_error *error)
+bool cli_format(const struct cli_command *command, const char *text, enum cli_format *format, struct k25_error *error)
 {
     char hint[64];
     *format = CLI_TABLE;

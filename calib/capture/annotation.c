@@ -71,8 +71,8 @@ static bool parse_contexts(const char *p, struct k25_annotation *a)
 static bool parse_cached(const char *p, struct k25_annotation *a)
 {
     int64_t fresh, cached;
-    if (!take_word(&p, "new_") || !take_count(&p, &fresh) || !take_word(&p, "_cached_") ||
-        !take_count(&p, &cached) || *p != '\0')
+    if (!take_word(&p, "new_") || !take_count(&p, &fresh) || !take_word(&p, "_cached_") || !take_count(&p, &cached) ||
+        *p != '\0')
         return false;
     a->decode = fresh == 0 && cached > 0;
     a->sequences = (int)(fresh + cached);

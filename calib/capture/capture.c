@@ -30,8 +30,7 @@ static void read_files(const struct k25_capture_files *files, const struct k25_c
 static bool may_leave(const struct reading *reading)
 {
     const struct k25_trace_info *info = &reading->rank.info;
-    bool gpu =
-        info->events[K25_TRACE_KERNEL] + info->events[K25_TRACE_MEMCPY] + info->events[K25_TRACE_MEMSET] > 0;
+    bool gpu = info->events[K25_TRACE_KERNEL] + info->events[K25_TRACE_MEMCPY] + info->events[K25_TRACE_MEMSET] > 0;
     if (reading->error.status == K25_RESOURCE)
         return false;
     return reading->error.status == K25_NEGATIVE || (!gpu && k25_trace_rank_from_name(reading->rank.file) < 0);
@@ -85,11 +84,10 @@ static bool settle_ranks(const struct k25_capture_options *options, struct k25_c
         if (rank[r].rank >= 0)
             continue;
         if (capture->ranks > 1)
-            return k25_fail(
-                error, K25_BAD_INPUT,
-                "%s: neither the file nor its name says which rank it is; read such files one at a time, "
-                "with --rank",
-                rank[r].file);
+            return k25_fail(error, K25_BAD_INPUT,
+                            "%s: neither the file nor its name says which rank it is; read such files one at a time, "
+                            "with --rank",
+                            rank[r].file);
         rank[r].rank_assumed = true;
         rank[r].rank = options->rank >= 0 ? options->rank : 0;
     }
@@ -98,8 +96,8 @@ static bool settle_ranks(const struct k25_capture_options *options, struct k25_c
     for (int r = 0; r < capture->ranks; r++) {
         int world = rank[r].info.world_size;
         if (r > 0 && rank[r].rank == rank[r - 1].rank)
-            return k25_fail(error, K25_BAD_INPUT, "two files of rank %d: %s and %s", rank[r].rank,
-                            rank[r - 1].file, rank[r].file);
+            return k25_fail(error, K25_BAD_INPUT, "two files of rank %d: %s and %s", rank[r].rank, rank[r - 1].file,
+                            rank[r].file);
         if (r > 0 && world > 0 && rank[0].info.world_size > 0 && world != rank[0].info.world_size)
             return k25_fail(error, K25_BAD_INPUT, "%s is of %d ranks, %s of %d: not one capture", rank[0].file,
                             rank[0].info.world_size, rank[r].file, world);

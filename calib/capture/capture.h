@@ -84,14 +84,14 @@ struct k25_rank {
     size_t kept, left_out_partial, left_out_batch, left_out_slow;
     size_t collectives;
     struct k25_capture_collective *collective; /* of kept steps, in time */
-    int64_t span_ns, busy_ns; /* first start to last end of the GPU's work; union of its intervals */
-    int classes;              /* of the rules */
-    int64_t *class_ns;        /* [classes] in kept steps: sum of durations */
-    int64_t *class_own_ns;    /* [classes] what no event that began earlier covers: sums to busy time */
-    uint64_t *class_calls;    /* [classes] in kept steps */
-    int64_t kernel_ns;        /* sum over the kernels of the whole file */
-    int64_t unclassified_ns;  /* of it, of class 0 */
-    bool cut;                 /* steps and collectives cover the first part of the file only */
+    int64_t span_ns, busy_ns;                  /* first start to last end of the GPU's work; union of its intervals */
+    int classes;                               /* of the rules */
+    int64_t *class_ns;                         /* [classes] in kept steps: sum of durations */
+    int64_t *class_own_ns;   /* [classes] what no event that began earlier covers: sums to busy time */
+    uint64_t *class_calls;   /* [classes] in kept steps */
+    int64_t kernel_ns;       /* sum over the kernels of the whole file */
+    int64_t unclassified_ns; /* of it, of class 0 */
+    bool cut;                /* steps and collectives cover the first part of the file only */
     /* Means over the kept steps, s. NAN where there is none. */
     double step_period; /* median */
     double gpu_busy;    /* median */
@@ -100,12 +100,12 @@ struct k25_rank {
 /* One class and size of collective over all ranks and kept steps. */
 struct k25_capture_group {
     int class;
-    int64_t bytes;   /* of the full buffer of one rank, -1 when not said */
-    size_t calls;    /* on the rank with the fewest, in kept steps */
-    size_t matched;  /* found on every rank */
-    double per_step; /* calls a step */
-    double duration; /* s, mean over ranks and calls */
-    double transfer; /* s, mean: from the last arrival to the mean end. The minimum over ranks without its bias */
+    int64_t bytes;         /* of the full buffer of one rank, -1 when not said */
+    size_t calls;          /* on the rank with the fewest, in kept steps */
+    size_t matched;        /* found on every rank */
+    double per_step;       /* calls a step */
+    double duration;       /* s, mean over ranks and calls */
+    double transfer;       /* s, mean: from the last arrival to the mean end. The minimum over ranks without its bias */
     double transfer_least; /* s, mean of the plain minimum over ranks: low by what end_jitter does to a minimum */
     double wait;           /* s, duration - transfer */
     double spread;         /* s, mean of last arrival - first arrival */
@@ -134,11 +134,11 @@ struct k25_capture {
     size_t matched, unmatched;       /* collectives of kept steps: on every rank; not on every rank */
     size_t steps_common;             /* steps kept on every rank */
     double *rank_wait;               /* [ranks] s a step, over all groups; NAN with one rank */
-    int slow_rank;                /* index in `rank` of the one that waits least by more than chance; -1: none */
-    double slow_lag;              /* s a step that the others wait longer than it, in the mean */
-    double step_period, gpu_busy; /* s, medians over kept steps, mean over ranks; NAN: unknown */
-    int sequences, tokens;        /* of the kept steps, -1 unknown or ranks differ */
-    double context;               /* mean over kept steps; 0 unknown */
+    int slow_rank;                   /* index in `rank` of the one that waits least by more than chance; -1: none */
+    double slow_lag;                 /* s a step that the others wait longer than it, in the mean */
+    double step_period, gpu_busy;    /* s, medians over kept steps, mean over ranks; NAN: unknown */
+    int sequences, tokens;           /* of the kept steps, -1 unknown or ranks differ */
+    double context;                  /* mean over kept steps; 0 unknown */
     const struct k25_kernel_rules *rules;
 };
 

@@ -72,8 +72,7 @@ static ptrdiff_t other_step(const struct index *a, const struct index *b, size_t
 
 /* The median difference of the ends of collectives under a shift, and the median distance from it. Returns how
  * many steps it compared. */
-static size_t try_shift(const struct index *a, const struct index *b, ptrdiff_t shift, int64_t *offset,
-                        int64_t *spread)
+static size_t try_shift(const struct index *a, const struct index *b, ptrdiff_t shift, int64_t *offset, int64_t *spread)
 {
     int64_t sample[SAMPLES];
     size_t n = 0, steps = 0, stride = 1 + a->rank->collectives / (SAMPLES / 2);
@@ -156,8 +155,8 @@ static size_t plan_step(struct k25_capture *capture, const size_t *count, size_t
     return matched;
 }
 
-static void fill_step(const struct k25_capture *capture, const struct index *index, size_t step,
-                      const size_t *base, struct k25_matches *matches)
+static void fill_step(const struct k25_capture *capture, const struct index *index, size_t step, const size_t *base,
+                      struct k25_matches *matches)
 {
     for (int r = 0; r < capture->ranks; r++) {
         size_t i = (size_t)((ptrdiff_t)step + index[r].shift);

@@ -33,8 +33,7 @@ static const char *const collective_words[][2] = {
     {"broadcast", "broadcast"},          {"send", "p2p"},
 };
 enum { COLLECTIVE_WORDS = sizeof collective_words / sizeof *collective_words };
-_Static_assert(COLLECTIVE_WORDS == sizeof((struct k25_store *)NULL)->collective_class / sizeof(int),
-               "one class each");
+_Static_assert(COLLECTIVE_WORDS == sizeof((struct k25_store *)NULL)->collective_class / sizeof(int), "one class each");
 
 static int element_bytes(const char *dtype)
 {
@@ -122,8 +121,7 @@ static int find_slot(struct k25_store *store, const struct k25_trace_event *even
     slot->kernel.class = class;
     slot->kernel.kind = event->kind;
     slot->kernel.min_ns = INT64_MAX;
-    slot->collective =
-        event->kind == K25_TRACE_KERNEL && k25_kernel_rules_describe(store->rules, class)->collective;
+    slot->collective = event->kind == K25_TRACE_KERNEL && k25_kernel_rules_describe(store->rules, class)->collective;
     if (known)
         store->role[event->name_id].slot = (int32_t)(store->slots - 1);
     return (int)(store->slots - 1);

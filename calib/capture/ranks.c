@@ -124,8 +124,7 @@ static struct split split_match(const struct k25_match *match, int ranks, const 
 }
 
 /* Sums first (ns), means when all are in (s). `lag` is [groups][ranks]: each rank's mean arrival against all. */
-static void add_match(struct k25_capture *capture, const struct k25_match *match, const double *offset,
-                      double *lag)
+static void add_match(struct k25_capture *capture, const struct k25_match *match, const double *offset, double *lag)
 {
     struct k25_capture_group *group = &capture->group[match->group];
     struct split split = split_match(match, capture->ranks, offset);
@@ -155,8 +154,7 @@ static void finish_group(struct k25_capture *capture, struct k25_capture_group *
         capture->rank_wait[r] += group->rank_wait[r] * n / (double)capture->steps_common;
     }
     group->end_jitter = sqrt(group->end_jitter / (n * (ranks - 1))) * 1e-9;
-    group->wait_sigma =
-        n > 1 ? sqrt(fmax(group->wait_sigma - persistent, 0) / ((n - 1) * (ranks - 1))) * 1e-9 : NAN;
+    group->wait_sigma = n > 1 ? sqrt(fmax(group->wait_sigma - persistent, 0) / ((n - 1) * (ranks - 1))) * 1e-9 : NAN;
     group->duration *= 1e-9 / n;
     group->transfer *= 1e-9 / n;
     group->transfer_least *= 1e-9 / n;

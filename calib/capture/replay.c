@@ -180,8 +180,7 @@ static int64_t gap_before(const struct k25_store *store, const struct sequence *
 
 /* The slot that runs once a period of the whole sequence, with the longest idle time in front; -1: nothing
  * repeats. */
-static int find_anchor(const struct k25_store *store, const struct sequence *sequence, size_t *period,
-                       size_t *distance)
+static int find_anchor(const struct k25_store *store, const struct sequence *sequence, size_t *period, size_t *distance)
 {
     size_t tried[CANDIDATES], candidates = 0, best = 0;
     double best_score = 0;
@@ -225,8 +224,7 @@ static void make_sequence(const struct k25_store *store, struct sequence *sequen
 bool k25_boundaries_of_anchor(const struct k25_store *store, struct k25_boundaries *boundaries)
 {
     size_t room = store->events < SEQUENCE ? store->events : SEQUENCE;
-    struct sequence sequence = {0, malloc(room * sizeof *sequence.slot + 1),
-                                malloc(room * sizeof *sequence.event + 1)};
+    struct sequence sequence = {0, malloc(room * sizeof *sequence.slot + 1), malloc(room * sizeof *sequence.event + 1)};
     size_t *distance = malloc(room * sizeof *distance + 1), *period = malloc(store->slots * sizeof *period + 1);
     bool ok = sequence.slot != NULL && sequence.event != NULL && distance != NULL && period != NULL;
     boundaries->count = 0;

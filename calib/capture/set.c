@@ -34,8 +34,7 @@ static int64_t calendar_stamp(const char *name)
     for (const char *p = name; *p != '\0'; p++) {
         char month[4];
         int day, hour, minute, second;
-        if (sscanf(p, "%3[A-Za-z]_%2d_%2d_%2d_%2d", month, &day, &hour, &minute, &second) != 5 ||
-            strlen(month) != 3)
+        if (sscanf(p, "%3[A-Za-z]_%2d_%2d_%2d_%2d", month, &day, &hour, &minute, &second) != 5 || strlen(month) != 3)
             continue;
         const char *found = strstr(months, month);
         if (found != NULL && (found - months) % 3 == 0)
@@ -99,8 +98,8 @@ static bool add_candidate(struct candidates *candidates, const char *folder, con
     }
     struct candidate *c = &candidates->list[candidates->count];
     size_t length = strlen(folder);
-    int used = snprintf(c->path, sizeof c->path, "%s%s%s", folder,
-                        length > 0 && folder[length - 1] == '/' ? "" : "/", name);
+    int used =
+        snprintf(c->path, sizeof c->path, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
     if (used < 0 || (size_t)used >= sizeof c->path)
         return true; /* nobody can name it either */
     c->rank = k25_trace_rank_from_name(c->path);
@@ -167,8 +166,7 @@ static void choose_set(const struct candidates *candidates, size_t *from, size_t
     *from = *to = *ranks = 0;
     for (size_t first = 0, last; first < candidates->count; first = last) {
         last = first;
-        while (last < candidates->count &&
-               candidates->list[last].stamp - candidates->list[first].stamp <= TOGETHER_NS)
+        while (last < candidates->count && candidates->list[last].stamp - candidates->list[first].stamp <= TOGETHER_NS)
             last++;
         size_t here = ranks_of(candidates->list, first, last);
         if (here >= *ranks) {
@@ -245,8 +243,7 @@ static bool add_folder(const char *folder, struct k25_capture_files *files, stru
                        struct k25_error *error)
 {
     struct candidates candidates = {NULL, 0, 0};
-    bool ok =
-        list_folder(folder, &candidates, capture, error) && take_set(folder, &candidates, files, capture, error);
+    bool ok = list_folder(folder, &candidates, capture, error) && take_set(folder, &candidates, files, capture, error);
     free(candidates.list);
     return ok;
 }
@@ -256,8 +253,7 @@ bool k25_capture_files(const char *const *paths, size_t count, struct k25_captur
 {
     *files = (struct k25_capture_files){0, malloc(K25_CAPTURE_RANKS * sizeof *files->path),
                                         malloc(K25_CAPTURE_RANKS * sizeof *files->from_folder)};
-    bool ok =
-        (files->path != NULL && files->from_folder != NULL) || k25_fail(error, K25_RESOURCE, "out of memory");
+    bool ok = (files->path != NULL && files->from_folder != NULL) || k25_fail(error, K25_RESOURCE, "out of memory");
     for (size_t i = 0; ok && i < count; i++) {
         struct stat about;
         bool folder = stat(paths[i], &about) == 0 && S_ISDIR(about.st_mode);

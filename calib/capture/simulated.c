@@ -30,7 +30,9 @@ static const char *name_of(const struct k25_operator *op, int backend)
         [K25_KERNEL_MLA] = "_fwd_grouped_kernel_stage1",
         [K25_KERNEL_GQA] = "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits>(Flash_fwd_params)",
     };
-    static const struct { const char *op, *name; } own[] = {
+    static const struct {
+        const char *op, *name;
+    } own[] = {
         {"attention_norm", "triton_red_fused_rms_norm_2"},
         {"ffn_norm", "triton_red_fused_rms_norm_2"},
         {"final_norm", "triton_red_fused_rms_norm_2"},
@@ -59,7 +61,7 @@ struct recorder {
     const struct k25_plan *plan;
     int ranks;
     struct k25_trace_writer *writer[K25_MAX_GPUS]; /* NULL: nothing is written */
-    double *start;        /* [steps + 1] of each step on rank 0 */
+    double *start;                                 /* [steps + 1] of each step on rank 0 */
     int steps, started[K25_MAX_GPUS];
     double first[K25_MAX_GPUS], end[K25_MAX_GPUS]; /* of the step under way */
     double allreduce;
@@ -153,8 +155,8 @@ static void summarise(struct recorder *recorder, struct k25_sim_summary *summary
 }
 
 bool k25_simulate_capture(const struct k25_question *question, const struct k25_params *params,
-                          const struct k25_simulation *simulation, const char *folder,
-                          struct k25_sim_summary *summary, struct k25_error *error)
+                          const struct k25_simulation *simulation, const char *folder, struct k25_sim_summary *summary,
+                          struct k25_error *error)
 {
     struct k25_prediction *prediction = malloc(sizeof *prediction);
     struct recorder *recorder = calloc(1, sizeof *recorder);
@@ -164,8 +166,11 @@ bool k25_simulate_capture(const struct k25_question *question, const struct k25_
         k25_fail(error, K25_RESOURCE, "out of memory");
     if (ok) {
         k25_predict(question, params, prediction);
-        *recorder = (struct recorder){.prediction = prediction, .plan = &question->plan, .ranks = question->group[K25_RANKS_TP].n,
-                                      .start = start, .steps = simulation->steps};
+        *recorder = (struct recorder){.prediction = prediction,
+                                      .plan = &question->plan,
+                                      .ranks = question->group[K25_RANKS_TP].n,
+                                      .start = start,
+                                      .steps = simulation->steps};
         ok = open_writers(recorder, question->machine->gpu.name, folder, error) &&
              k25_simulate(question, params, simulation, record, recorder, prediction, error);
     }

@@ -13,11 +13,11 @@ struct k25_sim_summary {
     double allreduce;                         /* mean over ranks and steps, of one step */
 };
 
-/* Plays the simulation and writes `folder`/rank{r}.{stamp}.pt.trace.json.gz for every rank; the folder must exist. Kernels
- * carry names of the kind a real one has, so that the rules of calib/rules/kernels.yaml class them; steps carry vLLM's
- * annotation with batch and context. `folder` may be NULL: nothing is written. */
+/* Plays the simulation and writes `folder`/rank{r}.{stamp}.pt.trace.json.gz for every rank; the folder must exist.
+ * Kernels carry names of the kind a real one has, so that the rules of calib/rules/kernels.yaml class them; steps carry
+ * vLLM's annotation with batch and context. `folder` may be NULL: nothing is written. */
 bool k25_simulate_capture(const struct k25_question *question, const struct k25_params *params,
-                          const struct k25_simulation *simulation, const char *folder,
-                          struct k25_sim_summary *summary, struct k25_error *error);
+                          const struct k25_simulation *simulation, const char *folder, struct k25_sim_summary *summary,
+                          struct k25_error *error);
 
 #endif

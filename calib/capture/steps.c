@@ -62,8 +62,7 @@ static bool from_gpu(const struct k25_store *store, const struct k25_annotations
         while (at < store->events && !is_kernel(store, &store->event[at]))
             at++;
         if (at < store->events && k25_event_start(store, &store->event[at]) < a->end)
-            boundaries->list[boundaries->count++] =
-                (struct k25_boundary){k25_event_start(store, &store->event[at]), a};
+            boundaries->list[boundaries->count++] = (struct k25_boundary){k25_event_start(store, &store->event[at]), a};
     }
     return true;
 }

@@ -40,8 +40,7 @@ static bool next_stop(struct walk *walk, struct stop *stop)
     return true;
 }
 
-static bool make_steps(const struct k25_store *store, const struct k25_boundaries *boundaries,
-                       struct k25_rank *rank)
+static bool make_steps(const struct k25_store *store, const struct k25_boundaries *boundaries, struct k25_rank *rank)
 {
     rank->source = boundaries->count > 0 ? boundaries->source : K25_STEPS_NONE;
     rank->launches_per_step = rank->source == K25_STEPS_GRAPH ? boundaries->launches : 0;
@@ -221,9 +220,8 @@ static bool add_kept(struct k25_store *store, struct k25_rank *rank)
                !store->slot[same].collective)
             same++;
         if (ok)
-            rank->collective[rank->collectives++] =
-                (struct k25_capture_collective){kernel->class, (int)stop.step,        ordinal[same]++,
-                                                stop.start,    stop.end - stop.start, stop.slot->bytes};
+            rank->collective[rank->collectives++] = (struct k25_capture_collective){
+                kernel->class, (int)stop.step, ordinal[same]++, stop.start, stop.end - stop.start, stop.slot->bytes};
     }
     free(ordinal);
     return ok;

@@ -38,8 +38,8 @@ static int by_spread(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-size_t k25_advise(const struct k25_question *question, const struct k25_params *params,
-                  const struct k25_uncertainty *u, struct k25_advice advice[K25_MAX_ADVICE], double *sd_before)
+size_t k25_advise(const struct k25_question *question, const struct k25_params *params, const struct k25_uncertainty *u,
+                  struct k25_advice advice[K25_MAX_ADVICE], double *sd_before)
 {
     static const double NOISE = 0.02; /* of the measurement to come */
     struct k25_observed list[K25_MAX_ADVICE], target = {.kind = K25_OBSERVED_STEP, .question = *question};

@@ -18,10 +18,13 @@ static const struct k25_field range_fields[] = {
 static const struct k25_field data_fields[] = {
     K25_FIELD(TEXT, k25_calibration, model, .fallback = "", .doc = "architecture that was measured"),
     K25_FIELD(TEXT, k25_calibration, machine, .fallback = "", .doc = "machine that was measured"),
-    K25_FIELD(REAL, k25_calibration, noise, .fallback = "0", .min = 0, .max = 1, .doc = "relative residual of one measured step time"),
+    K25_FIELD(REAL, k25_calibration, noise, .fallback = "0", .min = 0, .max = 1,
+              .doc = "relative residual of one measured step time"),
     K25_FIELD(MAP, k25_calibration, batch, .fallback = "", .fields = range_fields, .doc = "sequences in the data"),
-    K25_FIELD(MAP, k25_calibration, context, .fallback = "", .fields = range_fields, .unit = "tokens", .doc = "context in the data"),
-    K25_FIELD(MAP, k25_calibration, tp, .fallback = "", .fields = range_fields, .doc = "tensor-parallel sizes in the data"),
+    K25_FIELD(MAP, k25_calibration, context, .fallback = "", .fields = range_fields, .unit = "tokens",
+              .doc = "context in the data"),
+    K25_FIELD(MAP, k25_calibration, tp, .fallback = "", .fields = range_fields,
+              .doc = "tensor-parallel sizes in the data"),
     {.key = NULL},
 };
 
@@ -35,13 +38,18 @@ struct file_record {
 static const struct k25_field file_fields[] = {
     K25_FIELD(TEXT, k25_calibration, name, .doc = "name of the set"),
     K25_FIELD(TEXT, k25_calibration, source, .doc = "what was measured, and by whom"),
-    {.key = "data", .type = K25_MAP, .offset = 0, .fallback = "{}", .fields = data_fields,
+    {.key = "data",
+     .type = K25_MAP,
+     .offset = 0,
+     .fallback = "{}",
+     .fields = data_fields,
      .doc = "where the data lay; a prediction far outside says so"},
     K25_FIELD(TEXT, k25_calibration, program, .fallback = "", .doc = "version of k25sim that wrote the set"),
     K25_FIELD(NODE, file_record, evidence, .fallback = "", .doc = "list of files that went in, with checksums"),
     K25_FIELD(NODE, file_record, parameters, .doc = "a mapping from parameter to value"),
     K25_FIELD(NODE, file_record, covariance, .fallback = "", .doc = "posterior covariance of the logarithms"),
-    K25_FIELD(NODE, file_record, residuals, .fallback = "", .doc = "list of tables of ln(measured / formula), one a kernel class"),
+    K25_FIELD(NODE, file_record, residuals, .fallback = "",
+              .doc = "list of tables of ln(measured / formula), one a kernel class"),
     {.key = NULL},
 };
 
@@ -54,7 +62,8 @@ struct value_record {
 static const struct k25_field value_fields[] = {
     K25_FIELD(REAL, value_record, value, .min = 1e-12, .max = 1e12, .doc = "value in the parameter's unit"),
     K25_FIELD(TEXT, value_record, unit, .fallback = "", .doc = "must be the parameter's unit"),
-    K25_FIELD(REAL, value_record, log_sd, .fallback = "0", .min = 0, .max = 10, .doc = "standard deviation of its natural logarithm"),
+    K25_FIELD(REAL, value_record, log_sd, .fallback = "0", .min = 0, .max = 10,
+              .doc = "standard deviation of its natural logarithm"),
     K25_FIELD(TEXT, value_record, from, .fallback = "", .doc = "what it was derived from"),
     {.key = NULL},
 };
@@ -91,15 +100,16 @@ static bool load_value(const char *file, const struct k25_yaml_node *key, const 
     char path[96], value[32];
     snprintf(path, sizeof path, "parameters.%s", info->name);
     snprintf(value, sizeof value, "%.6g", record.value);
-    struct k25_input input = {path, value, (char *)info->unit, K25_FROM_CALIBRATION, (char *)file, key->line,
-                              key->column};
+    struct k25_input input = {path,         value,     (char *)info->unit, K25_FROM_CALIBRATION,
+                              (char *)file, key->line, key->column};
     return inputs == NULL || k25_inputs_record(inputs, input, error);
 }
 
 static const struct k25_field evidence_fields[] = {
     K25_FIELD(TEXT, k25_calibration_evidence, file, .doc = "file or folder that went in"),
     K25_FIELD(TEXT, k25_calibration_evidence, crc64, .fallback = "", .doc = "ECMA-182 checksum"),
-    K25_FIELD(INT, k25_calibration_evidence, observations, .fallback = "0", .min = 0, .max = 1e9, .doc = "rows of the fit from it"),
+    K25_FIELD(INT, k25_calibration_evidence, observations, .fallback = "0", .min = 0, .max = 1e9,
+              .doc = "rows of the fit from it"),
     {.key = NULL},
 };
 
@@ -144,8 +154,8 @@ static bool check_covariance(const char *file, const struct k25_yaml_node *order
                 return k25_fail_at(error, file, order->values[i]->line, order->values[i]->column,
                                    "covariance: parameter '%s' stands twice in the order", order->values[i]->text);
             if (i == j && !(c[i * n + i] > 0))
-                return k25_fail_at(error, file, cell->line, cell->column, "covariance: the variance of %s is not positive",
-                                   order->values[i]->text);
+                return k25_fail_at(error, file, cell->line, cell->column,
+                                   "covariance: the variance of %s is not positive", order->values[i]->text);
             if (fabs(c[i * n + j] - c[j * n + i]) > 1e-5 * sqrt(fabs(c[i * n + i] * c[j * n + j])))
                 return k25_fail_at(error, file, cell->line, cell->column, "covariance: not symmetric");
             if (fabs(c[i * n + j]) > (1 + 1e-5) * sqrt(fabs(c[i * n + i] * c[j * n + j])))
@@ -181,7 +191,8 @@ struct table_record {
 };
 
 static const struct k25_field table_fields[] = {
-    K25_FIELD(ENUM, table_record, class, .names = k25_kernel_class_names, .doc = "kernel class that the table is about"),
+    K25_FIELD(ENUM, table_record, class, .names = k25_kernel_class_names,
+              .doc = "kernel class that the table is about"),
     K25_FIELD(NODE, table_record, sites, .doc = "list of [shape, shape, shape, ln(measured / formula)]"),
     {.key = NULL},
 };
@@ -218,13 +229,12 @@ static bool load_table(const char *file, const struct k25_yaml_node *node, struc
     const char *name = k25_kernel_class_names[record.class];
     const struct k25_yaml_node *sites = record.sites;
     if (!k25_residual_class(record.class))
-        return k25_fail_at(error, file, node->line, node->column,
-                           "residuals: kernels of class %s have no table", name);
+        return k25_fail_at(error, file, node->line, node->column, "residuals: kernels of class %s have no table", name);
     if (set->residuals.table[record.class].count > 0)
         return k25_fail_at(error, file, node->line, node->column, "residuals: a second table of class %s", name);
     if (sites->kind != K25_YAML_SEQUENCE || sites->count < 1 || sites->count > K25_MAX_SITES)
-        return k25_fail_at(error, file, sites->line, sites->column,
-                           "residuals: expected a list of 1 to %d sites", K25_MAX_SITES);
+        return k25_fail_at(error, file, sites->line, sites->column, "residuals: expected a list of 1 to %d sites",
+                           K25_MAX_SITES);
     struct k25_residual_site *site = calloc(sites->count, sizeof *site);
     bool ok = site != NULL || k25_fail(error, K25_RESOURCE, "out of memory");
     for (size_t i = 0; ok && i < sites->count; i++)
@@ -320,7 +330,7 @@ static bool print_residuals(FILE *out, const struct k25_residuals *residuals, st
 {
     if (k25_residuals_count(residuals) > 0)
         fprintf(out, "residuals:\n");
-    for (int class = 0; class < K25_KERNEL_CLASSES; class++) {
+    for (int class = 0; class < K25_KERNEL_CLASSES; class ++) {
         size_t count = residuals->table[class].count;
         if (count == 0)
             continue;
@@ -331,8 +341,8 @@ static bool print_residuals(FILE *out, const struct k25_residuals *residuals, st
         qsort(site, count, sizeof *site, by_shape);
         fprintf(out, "  - class: %s\n    sites:\n", k25_kernel_class_names[class]);
         for (size_t i = 0; i < count; i++)
-            fprintf(out, "      - [%.10g, %.10g, %.10g, %.5g]\n", site[i].shape[0], site[i].shape[1],
-                    site[i].shape[2], site[i].value);
+            fprintf(out, "      - [%.10g, %.10g, %.10g, %.5g]\n", site[i].shape[0], site[i].shape[1], site[i].shape[2],
+                    site[i].value);
         free(site);
     }
     return true;

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/inputs.h"
-#include "hw/params/params.h"
 #include "hw/kernel/residual.h"
+#include "hw/params/params.h"
 #include "model/predict/uncertainty.h"
 
 /* Where the data lay; a prediction far outside is an extrapolation. Both ends 0: not stated. */
@@ -32,20 +32,20 @@ struct k25_calibration_evidence {
 
 struct k25_calibration {
     char name[64];
-    char source[512];   /* what was measured, by whom */
-    char model[64];     /* architecture the data came from; "" when not stated */
+    char source[512]; /* what was measured, by whom */
+    char model[64];   /* architecture the data came from; "" when not stated */
     char machine[64];
-    double noise;       /* relative residual of one step-time measurement, 0 = not stated */
+    double noise; /* relative residual of one step-time measurement, 0 = not stated */
     struct k25_range batch, context, tp;
-    char program[32];   /* version that wrote the set; "" by hand */
+    char program[32]; /* version that wrote the set; "" by hand */
     size_t evidences;
     struct k25_calibration_evidence evidence[K25_MAX_EVIDENCE];
     bool set[K25_PARAMS];
-    double value[K25_PARAMS];  /* SI */
-    double log_sd[K25_PARAMS]; /* standard deviation of ln(value), 0 = not stated */
-    size_t covariances;        /* rows of `covariance`; 0 = none */
-    int covaries[K25_PARAMS];  /* the parameter of each row */
-    double *covariance;        /* covariances x covariances, of ln(value), row by row */
+    double value[K25_PARAMS];       /* SI */
+    double log_sd[K25_PARAMS];      /* standard deviation of ln(value), 0 = not stated */
+    size_t covariances;             /* rows of `covariance`; 0 = none */
+    int covaries[K25_PARAMS];       /* the parameter of each row */
+    double *covariance;             /* covariances x covariances, of ln(value), row by row */
     struct k25_residuals residuals; /* on top of the formulas at these values */
 };
 

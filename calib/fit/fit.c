@@ -9,18 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double HUBER = 2.5;     /* sigmas beyond which a row counts linearly */
-static const int REWEIGHTS = 6;      /* passes of reweighting at most; weights settle after two or three */
-static const double SETTLED = 0.02;  /* change of a weight that moves no parameter */
-static const double STEP = 1e-5;     /* of ln theta in the Jacobian: central differences */
+static const double HUBER = 2.5;    /* sigmas beyond which a row counts linearly */
+static const int REWEIGHTS = 6;     /* passes of reweighting at most; weights settle after two or three */
+static const double SETTLED = 0.02; /* change of a weight that moves no parameter */
+static const double STEP = 1e-5;    /* of ln theta in the Jacobian: central differences */
 
 /* One problem: which rows take part, which parameters move, and the weights of this pass. */
 struct problem {
     const struct k25_priors *priors;
     const struct k25_observation *observations;
     size_t rows;
-    size_t *row;     /* indices of the observations that take part */
-    double *weight;  /* of each row: 1, or less for an outlier */
+    size_t *row;    /* indices of the observations that take part */
+    double *weight; /* of each row: 1, or less for an outlier */
     size_t free;
     int id[K25_PARAMS];
     const struct k25_params *start; /* where the search begins; NULL: the prior centres */
@@ -183,8 +183,8 @@ static bool solve(struct problem *problem, struct k25_fit *fit, struct k25_error
         return true;
 
     gsl_multifit_nlinear_parameters options = gsl_multifit_nlinear_default_parameters();
-    gsl_multifit_nlinear_workspace *workspace = gsl_multifit_nlinear_alloc(
-        gsl_multifit_nlinear_trust, &options, problem->rows + problem->free, problem->free);
+    gsl_multifit_nlinear_workspace *workspace =
+        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &options, problem->rows + problem->free, problem->free);
     gsl_vector *x = gsl_vector_alloc(problem->free);
     bool ok = workspace != NULL && x != NULL;
     if (!ok)

@@ -1,7 +1,7 @@
 /* Held-out errors: what a fit says of measurements it has not seen.
  *
- * Each fold is left out in turn, the rest is fitted and the fold predicted, with the interval that the fit gives it. The
- * folds are the caller's: one row each (leave-one-out), K of them, or random halves.
+ * Each fold is left out in turn, the rest is fitted and the fold predicted, with the interval that the fit gives it.
+ * The folds are the caller's: one row each (leave-one-out), K of them, or random halves.
  */
 #ifndef K25_CALIB_FIT_HOLD_OUT_H
 #define K25_CALIB_FIT_HOLD_OUT_H
@@ -19,9 +19,9 @@ struct k25_held_out {
     double sd;        /* of ln(measured) around ln(predicted): the fit's spread and the noise of one measurement */
 };
 
-/* The joint distribution of the parameters after a fit: its covariance, and the prior's spread for what it did not move.
- * `sigma` is the relative noise of one measurement as the fit was given it. Where the fit estimated its size, everything
- * is widened by t_0.95(freedom) / z_0.95, so that 90 % intervals keep their meaning with few rows. */
+/* The joint distribution of the parameters after a fit: its covariance, and the prior's spread for what it did not
+ * move. `sigma` is the relative noise of one measurement as the fit was given it. Where the fit estimated its size,
+ * everything is widened by t_0.95(freedom) / z_0.95, so that 90 % intervals keep their meaning with few rows. */
 void k25_fit_uncertainty(const struct k25_priors *priors, const struct k25_fit *fit, double sigma,
                          struct k25_uncertainty *uncertainty);
 

@@ -164,7 +164,7 @@ static double bucket_measured(const struct k25_capture *capture, int bucket, dou
     for (int r = 0; r < capture->ranks; r++) {
         const struct k25_rank *rank = &capture->rank[r];
         double time = 0;
-        for (int class = 0; class < rank->classes; class++) {
+        for (int class = 0; class < rank->classes; class ++) {
             if (bucket_of_name(k25_kernel_rules_describe(capture->rules, class)) == bucket)
                 time += (double)rank->class_ns[class] * 1e-9;
         }
@@ -269,16 +269,14 @@ bool k25_observe_capture(const struct k25_capture *capture, const struct k25_que
 
 bool k25_observe_table(const struct k25_profiler_table *table, const struct k25_kernel_rules *rules,
                        const struct k25_question *question, const struct k25_params *params,
-                       const struct k25_evidence_source *source,
-                       struct k25_observations *list, struct k25_error *error)
+                       const struct k25_evidence_source *source, struct k25_observations *list, struct k25_error *error)
 {
     double ns[K25_BUCKETS] = {0}, allreduce_ns = 0, allreduces = 0;
     for (size_t i = 0; i < table->rows; i++) {
         const struct k25_profiler_row *row = &table->row[i];
         if (row->level != K25_LEVEL_KERNEL || row->self_device_ns <= 0)
             continue;
-        const struct k25_rule_class *class =
-            k25_kernel_rules_describe(rules, k25_kernel_rules_class(rules, row->name));
+        const struct k25_rule_class *class = k25_kernel_rules_describe(rules, k25_kernel_rules_class(rules, row->name));
         int bucket = bucket_of_name(class);
         if (bucket >= 0) {
             ns[bucket] += (double)row->self_device_ns;
@@ -305,8 +303,7 @@ bool k25_observe_table(const struct k25_profiler_table *table, const struct k25_
 }
 
 bool k25_observe_nccl(const struct k25_nccl_tests *tests, const struct k25_question *question, double most,
-                      const struct k25_evidence_source *source, struct k25_observations *list,
-                      struct k25_error *error)
+                      const struct k25_evidence_source *source, struct k25_observations *list, struct k25_error *error)
 {
     size_t before = list->count;
     for (size_t r = 0; r < tests->runs; r++) {
@@ -328,14 +325,12 @@ bool k25_observe_nccl(const struct k25_nccl_tests *tests, const struct k25_quest
                 return false;
         }
     }
-    return list->count > before ||
-           k25_fail(error, K25_NEGATIVE, "%s: no AllReduce on 2 to %d ranks up to %.0f bytes", source->name,
-                    question->machine->gpus, most);
+    return list->count > before || k25_fail(error, K25_NEGATIVE, "%s: no AllReduce on 2 to %d ranks up to %.0f bytes",
+                                            source->name, question->machine->gpus, most);
 }
 
 bool k25_observe_bench(const struct k25_bench *bench, const struct k25_question *question,
-                       const struct k25_evidence_source *source, struct k25_observations *list,
-                       struct k25_error *error)
+                       const struct k25_evidence_source *source, struct k25_observations *list, struct k25_error *error)
 {
     size_t before = list->count;
     for (size_t r = 0; r < bench->runs; r++) {

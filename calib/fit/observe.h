@@ -1,8 +1,8 @@
-/* Evidence as observations: what a capture, a profiler's table, nccl-tests or a load test says, put as "the model predicts
- * this number, that was measured", so that one fit takes all of it (calib/fit/fit.h).
+/* Evidence as observations: what a capture, a profiler's table, nccl-tests or a load test says, put as "the model
+ * predicts this number, that was measured", so that one fit takes all of it (calib/fit/fit.h).
  *
- * A measurement's sigma joins its own noise with `discrepancy`: how far the formulas are off on a number of this kind even
- * at the right parameters. Observations own nothing of what they were read from.
+ * A measurement's sigma joins its own noise with `discrepancy`: how far the formulas are off on a number of this kind
+ * even at the right parameters. Observations own nothing of what they were read from.
  */
 #ifndef K25_CALIB_FIT_OBSERVE_H
 #define K25_CALIB_FIT_OBSERVE_H
@@ -10,46 +10,46 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "calib/readers/bench/bench.h"
 #include "calib/capture/capture.h"
 #include "calib/fit/fit.h"
+#include "calib/readers/bench/bench.h"
 #include "calib/readers/nccl/nccl_tests.h"
 #include "calib/readers/profiler/table.h"
 #include "model/predict/predict.h"
 
 /* Kernels of one kind in a step, as classes of names can tell them apart. */
 enum k25_bucket {
-    K25_BUCKET_PRODUCTS,  /* matrix products outside the experts, the absorption of kv_b among them */
-    K25_BUCKET_EXPERTS,   /* the routed experts with their sorting and summing */
+    K25_BUCKET_PRODUCTS, /* matrix products outside the experts, the absorption of kv_b among them */
+    K25_BUCKET_EXPERTS,  /* the routed experts with their sorting and summing */
     K25_BUCKET_ATTENTION,
-    K25_BUCKET_SMALL,     /* everything else that is no collective */
+    K25_BUCKET_SMALL, /* everything else that is no collective */
     K25_BUCKETS,
 };
 extern const char *const k25_bucket_names[]; /* NULL-terminated */
 
 enum k25_observed_kind {
-    K25_OBSERVED_BUCKET,     /* s a step */
-    K25_OBSERVED_TRANSFER,   /* s of one AllReduce of `bytes` inside the step */
-    K25_OBSERVED_ALLREDUCE,  /* the same with the wait, where one rank cannot tell them apart */
-    K25_OBSERVED_WAIT,       /* s that the mean rank waits in an AllReduce */
-    K25_OBSERVED_JITTER,     /* s, spread of a rank's arrival around its own mean lag */
-    K25_OBSERVED_LAG,        /* s that the slow rank arrives later, in one segment */
-    K25_OBSERVED_IDLE,       /* s a step in which the GPU is idle */
-    K25_OBSERVED_STEP,       /* s */
-    K25_OBSERVED_BURST,      /* s of one isolated AllReduce of `bytes` on `group` */
+    K25_OBSERVED_BUCKET,    /* s a step */
+    K25_OBSERVED_TRANSFER,  /* s of one AllReduce of `bytes` inside the step */
+    K25_OBSERVED_ALLREDUCE, /* the same with the wait, where one rank cannot tell them apart */
+    K25_OBSERVED_WAIT,      /* s that the mean rank waits in an AllReduce */
+    K25_OBSERVED_JITTER,    /* s, spread of a rank's arrival around its own mean lag */
+    K25_OBSERVED_LAG,       /* s that the slow rank arrives later, in one segment */
+    K25_OBSERVED_IDLE,      /* s a step in which the GPU is idle */
+    K25_OBSERVED_STEP,      /* s */
+    K25_OBSERVED_BURST,     /* s of one isolated AllReduce of `bytes` on `group` */
 };
 
 /* What one observation compares; its context in the fit. */
 struct k25_observed {
-    int kind;              /* enum k25_observed_kind */
-    int bucket;            /* K25_OBSERVED_BUCKET */
-    int collective;        /* K25_OBSERVED_JITTER: of AllReduces or of gathers (enum k25_operator_kind) */
+    int kind;       /* enum k25_observed_kind */
+    int bucket;     /* K25_OBSERVED_BUCKET */
+    int collective; /* K25_OBSERVED_JITTER: of AllReduces or of gathers (enum k25_operator_kind) */
     double bytes;
-    struct k25_group group;        /* K25_OBSERVED_BURST */
-    struct k25_question question;  /* what ran */
-    double measured, sigma;        /* s; relative */
-    char label[128];               /* "capture DIR: experts": for reports */
-    int evidence;                  /* which file or folder it came from: the folds of a cross-validation */
+    struct k25_group group;       /* K25_OBSERVED_BURST */
+    struct k25_question question; /* what ran */
+    double measured, sigma;       /* s; relative */
+    char label[128];              /* "capture DIR: experts": for reports */
+    int evidence;                 /* which file or folder it came from: the folds of a cross-validation */
 };
 
 struct k25_observations {
@@ -63,9 +63,9 @@ void k25_observations_free(struct k25_observations *observations);
 double k25_observed_predict(const void *observed, const struct k25_params *params);
 
 struct k25_evidence_source {
-    const char *name;      /* of the file, for labels */
-    int number;            /* becomes `evidence` */
-    double discrepancy;    /* relative; 0: the formulas are exact (a closed loop) */
+    const char *name;   /* of the file, for labels */
+    int number;         /* becomes `evidence` */
+    double discrepancy; /* relative; 0: the formulas are exact (a closed loop) */
 };
 
 /* A capture of the question's step. Batch and context of annotations replace the plan's. Steps must have been found. */
@@ -77,8 +77,8 @@ bool k25_observe_capture(const struct k25_capture *capture, const struct k25_que
  * to build the step. */
 bool k25_observe_table(const struct k25_profiler_table *table, const struct k25_kernel_rules *rules,
                        const struct k25_question *question, const struct k25_params *params,
-                       const struct k25_evidence_source *source,
-                       struct k25_observations *observations, struct k25_error *error);
+                       const struct k25_evidence_source *source, struct k25_observations *observations,
+                       struct k25_error *error);
 
 /* AllReduce rows of at most `most` bytes: isolated, on as many of the question's machine's GPUs as ranks took part. */
 bool k25_observe_nccl(const struct k25_nccl_tests *tests, const struct k25_question *question, double most,

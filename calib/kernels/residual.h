@@ -7,8 +7,8 @@
 
 #include "calib/fit/calibration.h"
 #include "calib/kernels/table.h"
-#include "hw/params/params.h"
 #include "hw/kernel/residual.h"
+#include "hw/params/params.h"
 
 /* Sets the table of the family's class from its rows with `take` true (one flag a row of the table). What a row
  * measured beside the call that the class is about (the projections of an MLA block, small kernels) is priced by

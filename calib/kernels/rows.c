@@ -57,8 +57,7 @@ static bool latency(const struct k25_row_reader *r, int i, double *seconds)
     return true;
 }
 
-__attribute__((format(printf, 2, 3))) static void name_family(struct k25_described_row *d,
-                                                               const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void name_family(struct k25_described_row *d, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -121,11 +120,11 @@ static bool describe_moe(const struct k25_row_reader *r, struct k25_described_ro
     name_family(d, "%s %s %s", text(r, 0), text(r, 1), text(r, 2));
     if (dtype != NULL && strcmp(dtype->name, "int4_wo") == 0)
         d->family.bar = MOE_BAR;
-    d->skip = dtype == NULL || dtype->moe < 0                        ? (int)K25_SKIP_DTYPE
-              : alpha < 0                                            ? (int)K25_SKIP_ROUTING
-              : fmod(s[EXPERTS], s[EP]) != 0 || s[WIDTH] < s[TP]     ? (int)K25_SKIP_SHARD
+    d->skip = dtype == NULL || dtype->moe < 0                                             ? (int)K25_SKIP_DTYPE
+              : alpha < 0                                                                 ? (int)K25_SKIP_ROUTING
+              : fmod(s[EXPERTS], s[EP]) != 0 || s[WIDTH] < s[TP]                          ? (int)K25_SKIP_SHARD
               : s[TOPK] > s[EXPERTS] || s[EXPERTS] > K25_TABLE_EXPERTS || s[TOKENS] > 1e7 ? (int)K25_SKIP_OP
-                                                                     : -1;
+                                                                                          : -1;
     if (d->skip >= 0)
         return true;
 
@@ -133,8 +132,7 @@ static bool describe_moe(const struct k25_row_reader *r, struct k25_described_ro
     double routed = s[TOKENS] * s[TOPK], local = s[EXPERTS] / s[EP];
     struct k25_expert_load load =
         alpha == 0 ? k25_balanced_load(tokens, experts, topk, ep)
-                   : k25_power_law_load(tokens, experts, topk, ep, alpha,
-                                        k25_moe_block(dtype->moe, routed, local));
+                   : k25_power_law_load(tokens, experts, topk, ep, alpha, k25_moe_block(dtype->moe, routed, local));
     double matrices = expert_matrices(s[HIDDEN], s[WIDTH], s[TOPK]), columns = s[WIDTH] / s[TP];
     double expert_bytes = matrices * s[HIDDEN] * columns * dtype->bytes;
     const double key[] = {s[HIDDEN], s[WIDTH], s[EXPERTS], s[TOPK], s[TP], s[EP], alpha, s[TOKENS]};
@@ -146,8 +144,8 @@ static bool describe_moe(const struct k25_row_reader *r, struct k25_described_ro
     d->row.work.moe.small = vllm_marlin && s[EP] > 1 ? EP_KERNELS : 0;
     d->row.work.kind = K25_WORK_MOE;
     d->row.work.moe.class = dtype->moe;
-    d->row.work.moe.work = (struct k25_moe_work){load.pairs, load.distinct, local, s[HIDDEN], columns,
-                                                 matrices, expert_bytes, routed, load.blocks};
+    d->row.work.moe.work = (struct k25_moe_work){load.pairs, load.distinct, local,  s[HIDDEN],  columns,
+                                                 matrices,   expert_bytes,  routed, load.blocks};
     return true;
 }
 
@@ -169,15 +167,20 @@ static bool describe_mla(const struct k25_row_reader *r, struct k25_described_ro
     d->family.bar = module ? MLA_BAR : 0;
     d->family.floor = module ? MODULE_FLOOR : 0;
     d->family.cold_percentile = 0.9;
-    d->skip = !module && strcmp(text(r, 2), "kernel") != 0    ? (int)K25_SKIP_SCOPE
+    d->skip = !module && strcmp(text(r, 2), "kernel") != 0       ? (int)K25_SKIP_SCOPE
               : dtype == NULL || dtype->gemm < 0 || element == 0 ? (int)K25_SKIP_DTYPE
-                                                              : -1;
+                                                                 : -1;
     if (d->skip >= 0)
         return true;
 
     static const double KEY = 576, VALUE = 512;
-    struct k25_attention_work attention = {.sequences = s[1], .rows = 1, .context = s[2], .heads = s[0],
-                                           .key_dim = KEY, .value_dim = VALUE, .cache_bytes = KEY * element,
+    struct k25_attention_work attention = {.sequences = s[1],
+                                           .rows = 1,
+                                           .context = s[2],
+                                           .heads = s[0],
+                                           .key_dim = KEY,
+                                           .value_dim = VALUE,
+                                           .cache_bytes = KEY * element,
                                            .sms = r->machine->gpu.sms};
     memcpy(d->row.key, s, sizeof s);
     d->row.traffic = s[1] * s[2] * attention.cache_bytes;
@@ -212,8 +215,8 @@ static bool describe_absorb(const struct k25_row_reader *r, struct k25_described
     d->row.cold_line = s[1] <= COLD_ROWS;
     d->row.work.kind = K25_WORK_BMM;
     d->row.work.heads = s[0];
-    d->row.work.gemm = (struct k25_gemm_work){K25_KERNEL_BMM, s[1], before ? LATENT : HEAD, before ? HEAD : LATENT,
-                                              d->row.traffic};
+    d->row.work.gemm =
+        (struct k25_gemm_work){K25_KERNEL_BMM, s[1], before ? LATENT : HEAD, before ? HEAD : LATENT, d->row.traffic};
     return true;
 }
 
@@ -238,11 +241,16 @@ static bool describe_gqa(const struct k25_row_reader *r, struct k25_described_ro
     const double key[] = {s[HEADS], s[KV_HEADS], s[HEAD_DIM], window, s[BATCH], s[CONTEXT]};
     memcpy(d->row.key, key, sizeof key);
     d->row.work.kind = K25_WORK_GQA;
-    d->row.work.gqa = (struct k25_attention_work){
-        .sequences = s[BATCH], .rows = 1, .context = context, .heads = s[HEADS],
-        .kv_heads = plain ? s[HEADS] : s[KV_HEADS], .splits = plain ? 1 : 0,
-        .key_dim = s[HEAD_DIM], .value_dim = s[HEAD_DIM], .cache_bytes = 2 * s[KV_HEADS] * s[HEAD_DIM] * element,
-        .sms = r->machine->gpu.sms};
+    d->row.work.gqa = (struct k25_attention_work){.sequences = s[BATCH],
+                                                  .rows = 1,
+                                                  .context = context,
+                                                  .heads = s[HEADS],
+                                                  .kv_heads = plain ? s[HEADS] : s[KV_HEADS],
+                                                  .splits = plain ? 1 : 0,
+                                                  .key_dim = s[HEAD_DIM],
+                                                  .value_dim = s[HEAD_DIM],
+                                                  .cache_bytes = 2 * s[KV_HEADS] * s[HEAD_DIM] * element,
+                                                  .sms = r->machine->gpu.sms};
     d->row.traffic = s[BATCH] * context * d->row.work.gqa.cache_bytes;
     d->row.cold_line = true;
     return true;
@@ -265,14 +273,14 @@ static bool describe_collective(const struct k25_row_reader *r, struct k25_descr
     bool gather = strcmp(op, "all_gather") == 0 || strcmp(op, "reduce_scatter") == 0;
     name_family(d, "%s %s %s %s %g GPUs %s", text(r, 0), text(r, 1), op, text(r, 4), s[0], range);
     snprintf(d->group, sizeof d->group, "%.50s %.50s %s", text(r, 0), text(r, 1), reduce ? "reduce" : "gather");
-    d->skip = !nccl && !custom                              ? (int)K25_SKIP_BACKEND
-              : !reduce && !(nccl && gather)                ? (int)K25_SKIP_OP
-              : custom && strcmp(text(r, 2), "graph") != 0  ? (int)K25_SKIP_EAGER
-              : nccl && strcmp(text(r, 4), "half") != 0     ? (int)K25_SKIP_DTYPE
-              : custom && s[0] > 2                          ? (int)K25_SKIP_FALLBACK
-              : s[0] < 2                                    ? (int)K25_SKIP_OP
-              : s[0] > r->machine->gpus                     ? (int)K25_SKIP_GPUS
-                                                            : -1;
+    d->skip = !nccl && !custom                             ? (int)K25_SKIP_BACKEND
+              : !reduce && !(nccl && gather)               ? (int)K25_SKIP_OP
+              : custom && strcmp(text(r, 2), "graph") != 0 ? (int)K25_SKIP_EAGER
+              : nccl && strcmp(text(r, 4), "half") != 0    ? (int)K25_SKIP_DTYPE
+              : custom && s[0] > 2                         ? (int)K25_SKIP_FALLBACK
+              : s[0] < 2                                   ? (int)K25_SKIP_OP
+              : s[0] > r->machine->gpus                    ? (int)K25_SKIP_GPUS
+                                                           : -1;
     d->family.bar = d->skip < 0 && reduce && strcmp(range, "1 KB-1 MB") == 0 ? COLLECTIVE_BAR : 0;
     if (d->skip >= 0)
         return true;
@@ -284,15 +292,15 @@ static bool describe_collective(const struct k25_row_reader *r, struct k25_descr
 
 const struct k25_table_format k25_table_formats[K25_TABLE_KINDS] = {
     [K25_TABLE_GEMM] = {{"engine", "kernel", "dtype", "m", "n", "k", "latency_us"}, describe_gemm},
-    [K25_TABLE_MOE] = {{"engine", "kernel", "dtype", "tokens", "hidden", "intermediate", "experts", "topk", "tp",
-                        "ep", "routing", "latency_us"},
+    [K25_TABLE_MOE] = {{"engine", "kernel", "dtype", "tokens", "hidden", "intermediate", "experts", "topk", "tp", "ep",
+                        "routing", "latency_us"},
                        describe_moe},
-    [K25_TABLE_MLA] = {{"engine", "kernel", "scope", "dtype", "kv_dtype", "proj_dtype", "heads", "batch",
-                        "context", "latency_us"},
+    [K25_TABLE_MLA] = {{"engine", "kernel", "scope", "dtype", "kv_dtype", "proj_dtype", "heads", "batch", "context",
+                        "latency_us"},
                        describe_mla},
     [K25_TABLE_ABSORB] = {{"engine", "kernel", "op", "dtype", "heads", "tokens", "latency_us"}, describe_absorb},
-    [K25_TABLE_GQA] = {{"engine", "kernel", "dtype", "kv_dtype", "heads", "kv_heads", "head_dim", "window",
-                        "batch", "context", "latency_us"},
+    [K25_TABLE_GQA] = {{"engine", "kernel", "dtype", "kv_dtype", "heads", "kv_heads", "head_dim", "window", "batch",
+                        "context", "latency_us"},
                        describe_gqa},
     [K25_TABLE_COLLECTIVE] = {{"engine", "backend", "mode", "op", "dtype", "gpus", "bytes", "latency_us"},
                               describe_collective},

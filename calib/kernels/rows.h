@@ -10,9 +10,9 @@
 /* Where the reading stands. */
 struct k25_row_reader {
     const struct k25_csv *csv;
-    size_t row;                        /* of the file's rows */
-    const char *const *names;          /* of the kind's columns, NULL-terminated */
-    int column[K25_TABLE_COLUMNS];     /* where each is in the file */
+    size_t row;                    /* of the file's rows */
+    const char *const *names;      /* of the kind's columns, NULL-terminated */
+    int column[K25_TABLE_COLUMNS]; /* where each is in the file */
     const struct k25_machine *machine;
     struct k25_error *error;
 };

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/kernels/table.h"
 #include "calib/kernels/residual.h"
+#include "calib/kernels/table.h"
 
 static const double SIGMA = 0.08;     /* relative noise of a row, and what a formula of few parameters leaves */
 static const double WARM_SHARE = 0.9; /* of the cold line: below it a row did not come from DRAM */
@@ -41,9 +41,8 @@ static struct span rows_of(const struct k25_kernel_table *table, int family)
     return span;
 }
 
-static void cold_line(const struct k25_kernel_table *table, struct span span,
-                      const struct k25_kernel_family *family, double dram, double *scratch,
-                      struct k25_kernel_score *score)
+static void cold_line(const struct k25_kernel_table *table, struct span span, const struct k25_kernel_family *family,
+                      double dram, double *scratch, struct k25_kernel_score *score)
 {
     size_t large = 0;
     if (span.first == span.end || table->row[span.first].traffic == 0)
@@ -125,9 +124,8 @@ static void judge(const struct k25_kernel_table *table, struct span span, const 
 }
 
 /* The same with a table made of the fitted rows on top. */
-static bool judge_table(const struct k25_kernel_table *table, int family, struct span span,
-                        const unsigned char *use, double *scratch, struct k25_kernel_score *score,
-                        struct k25_error *error)
+static bool judge_table(const struct k25_kernel_table *table, int family, struct span span, const unsigned char *use,
+                        double *scratch, struct k25_kernel_score *score, struct k25_error *error)
 {
     struct k25_residuals residuals = {0};
     size_t count = 0, sites = 0;
@@ -184,8 +182,8 @@ static bool score_group(const struct k25_kernel_table *table, int group, const s
     return ok;
 }
 
-bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors,
-                            unsigned char *use, struct k25_error *error)
+bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors, unsigned char *use,
+                            struct k25_error *error)
 {
     double *scratch = calloc(table->rows + 1, sizeof *scratch);
     struct k25_kernel_scores scores = {calloc((size_t)table->families + 1, sizeof *scores.family), use, NULL};
@@ -208,8 +206,8 @@ bool k25_kernel_table_score(const struct k25_kernel_table *table, const struct k
     scores->family = calloc(families + 1, sizeof *scores->family);
     scores->use = calloc(rows + 1, sizeof *scores->use);
     scores->predicted = calloc(rows + 1, sizeof *scores->predicted);
-    bool ok = scratch != NULL && own != NULL && scores->family != NULL && scores->use != NULL &&
-              scores->predicted != NULL;
+    bool ok =
+        scratch != NULL && own != NULL && scores->family != NULL && scores->use != NULL && scores->predicted != NULL;
     if (!ok)
         k25_fail(error, K25_RESOURCE, "out of memory");
     if (ok) {

@@ -10,8 +10,8 @@
  *   collective   engine backend mode op dtype gpus bytes
  *
  * and latency_us in all of them. A row becomes an observation whose prediction calls hw/kernel/kernel.h or
- * hw/collective/collective.h and nothing else. Rows that those cannot price are counted with the reason; a cell that is no
- * number is an error.
+ * hw/collective/collective.h and nothing else. Rows that those cannot price are counted with the reason; a cell that is
+ * no number is an error.
  *
  * Rows of one engine, kernel and data types are a family, with parameters of its own. Scoring one:
  *
@@ -28,8 +28,8 @@
 #include "base/error.h"
 #include "calib/fit/fit.h"
 #include "calib/kernels/work.h"
-#include "hw/topology/machine.h"
 #include "hw/params/params.h"
+#include "hw/topology/machine.h"
 
 enum k25_table_kind {
     K25_TABLE_GEMM,
@@ -73,8 +73,8 @@ struct k25_kernel_family {
     int group;      /* families of one group share their parameters and are fitted together */
     size_t rows;    /* in the table, skipped ones too */
     size_t skipped[K25_SKIPS];
-    double bar;     /* the largest median error wanted of it; 0: none */
-    double floor;   /* s, fastest latency for the cold line when not the family's own fastest row; 0: its own */
+    double bar;             /* the largest median error wanted of it; 0: none */
+    double floor;           /* s, fastest latency for the cold line when not the family's own fastest row; 0: its own */
     double cold_percentile; /* of traffic / latency of the large rows: the rate of the cold line */
 };
 
@@ -102,15 +102,15 @@ enum k25_row_use { K25_ROW_WARM, K25_ROW_FITTED, K25_ROW_SCORED };
 
 struct k25_kernel_score {
     size_t warm, fitted, scored;
-    double floor, cold_rate;        /* s and bytes/s of the cold line; 0 for collectives */
-    double median, mean, p90, max;  /* |predicted - measured| / measured of the scored rows; 0: there are none */
-    bool missed;                    /* median above the family's bar */
-    bool tabulated;                 /* the same with a residual table; false: the family's kernels have none */
+    double floor, cold_rate;       /* s and bytes/s of the cold line; 0 for collectives */
+    double median, mean, p90, max; /* |predicted - measured| / measured of the scored rows; 0: there are none */
+    bool missed;                   /* median above the family's bar */
+    bool tabulated;                /* the same with a residual table; false: the family's kernels have none */
     double residual_median, residual_mean, residual_p90;
-    size_t free;                    /* parameters fitted, their numbers in `id` */
+    size_t free; /* parameters fitted, their numbers in `id` */
     int id[K25_PARAMS];
     struct k25_params params;
-    double log_sd[K25_PARAMS];      /* standard deviation of ln(parameter) */
+    double log_sd[K25_PARAMS]; /* standard deviation of ln(parameter) */
 };
 
 struct k25_kernel_scores {
@@ -130,8 +130,8 @@ struct k25_kernel_scores {
 bool k25_kernel_table_score(const struct k25_kernel_table *table, const struct k25_priors *priors,
                             struct k25_kernel_scores *scores, struct k25_error *error);
 /* Only which rows are warm, fitted and scored: an enum k25_row_use for each row of the table. */
-bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors,
-                            unsigned char *use, struct k25_error *error);
+bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors, unsigned char *use,
+                            struct k25_error *error);
 void k25_kernel_scores_free(struct k25_kernel_scores *scores);
 
 #endif

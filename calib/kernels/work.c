@@ -29,8 +29,7 @@ const struct k25_table_dtype *k25_table_dtype(const char *name)
 
 double k25_mla_module_weights(double heads, double weight_bytes)
 {
-    double projections =
-        (Q_LORA + LATENT + ROPE) * HIDDEN + heads * (NOPE + ROPE) * Q_LORA + heads * VALUE * HIDDEN;
+    double projections = (Q_LORA + LATENT + ROPE) * HIDDEN + heads * (NOPE + ROPE) * Q_LORA + heads * VALUE * HIDDEN;
     return projections * weight_bytes + heads * (NOPE + VALUE) * LATENT * 2;
 }
 
@@ -40,8 +39,7 @@ struct k25_expert_load k25_balanced_load(int tokens, int experts, int topk, int 
     return (struct k25_expert_load){pairs, fmin((double)experts / ep, ceil(pairs)), 0};
 }
 
-struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int ep, double alpha,
-                                          double block)
+struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int ep, double alpha, double block)
 {
     double total = (double)tokens * topk, power = 1 - alpha;
     double low = total > experts ? 1 : 0.01, high = total > experts ? 0.8 * tokens : 2;
@@ -107,8 +105,7 @@ static double module_time(const struct k25_kernel_work *w, const struct pricing 
 {
     const struct k25_attention_work *a = &w->mla.attention;
     double tokens = a->sequences, h = a->heads, weight = w->mla.weight_bytes;
-    const double shape[3][2] = {
-        {Q_LORA + LATENT + ROPE, HIDDEN}, {h * (NOPE + ROPE), Q_LORA}, {HIDDEN, h * VALUE}};
+    const double shape[3][2] = {{Q_LORA + LATENT + ROPE, HIDDEN}, {h * (NOPE + ROPE), Q_LORA}, {HIDDEN, h * VALUE}};
 
     double time = call_time(k25_mla_call(a, p->params), p);
     for (int i = 0; i < 3; i++) {
@@ -125,8 +122,7 @@ static double module_time(const struct k25_kernel_work *w, const struct pricing 
 
 static double allreduce_time(double bytes, const struct k25_group *group, const struct k25_params *params)
 {
-    enum k25_backend protocol =
-        bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
+    enum k25_backend protocol = bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
     return k25_allreduce_time(protocol, bytes, group, params);
 }
 
@@ -140,14 +136,20 @@ double k25_kernel_work_time_with(const struct k25_kernel_work *w, const struct k
 {
     const struct pricing p = {w->gpu, params, residuals};
     switch (w->kind) {
-    case K25_WORK_GEMM: return gemm_time(&w->gemm, &p);
+    case K25_WORK_GEMM:
+        return gemm_time(&w->gemm, &p);
     case K25_WORK_MOE:
         return call_time(k25_moe_call(w->moe.class, &w->moe.work, params), &p) + small_time(w->moe.small, 0, &p);
-    case K25_WORK_MLA: return call_time(k25_mla_call(&w->mla.attention, params), &p);
-    case K25_WORK_MLA_MODULE: return module_time(w, &p);
-    case K25_WORK_BMM: return bmm_time(w->heads, w->gemm.m, w->gemm.n, w->gemm.k, w->gemm.bytes, &p);
-    case K25_WORK_GQA: return call_time(k25_gqa_call(&w->gqa, params), &p);
-    case K25_WORK_ALLREDUCE: return allreduce_time(w->collective.bytes, &w->collective.group, params);
+    case K25_WORK_MLA:
+        return call_time(k25_mla_call(&w->mla.attention, params), &p);
+    case K25_WORK_MLA_MODULE:
+        return module_time(w, &p);
+    case K25_WORK_BMM:
+        return bmm_time(w->heads, w->gemm.m, w->gemm.n, w->gemm.k, w->gemm.bytes, &p);
+    case K25_WORK_GQA:
+        return call_time(k25_gqa_call(&w->gqa, params), &p);
+    case K25_WORK_ALLREDUCE:
+        return allreduce_time(w->collective.bytes, &w->collective.group, params);
     case K25_WORK_ALLGATHER:
         /* The tables count the whole buffer, the formula one rank's part. */
         return k25_allgather_time(k25_nccl_protocol(w->collective.bytes, params),
@@ -165,10 +167,15 @@ bool k25_kernel_work_call(const struct k25_kernel_work *w, const struct k25_para
     case K25_WORK_GEMM:
         *call = k25_gemm_call(w->gemm.class, w->gemm.m, w->gemm.n, w->gemm.k, w->gemm.bytes, params);
         break;
-    case K25_WORK_MOE: *call = k25_moe_call(w->moe.class, &w->moe.work, params); break;
+    case K25_WORK_MOE:
+        *call = k25_moe_call(w->moe.class, &w->moe.work, params);
+        break;
     case K25_WORK_MLA:
-    case K25_WORK_MLA_MODULE: *call = k25_mla_call(&w->mla.attention, params); break;
-    default: return false;
+    case K25_WORK_MLA_MODULE:
+        *call = k25_mla_call(&w->mla.attention, params);
+        break;
+    default:
+        return false;
     }
     return k25_residual_class(call->class) && call->shape[0] > 0 && call->shape[1] > 0 && call->shape[2] > 0;
 }

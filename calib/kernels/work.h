@@ -16,8 +16,8 @@ enum k25_work_kind {
     K25_WORK_MLA_MODULE, /* with projections and small kernels */
     K25_WORK_BMM,
     K25_WORK_GQA,
-    K25_WORK_ALLREDUCE,  /* NCCL left to itself */
-    K25_WORK_ALLGATHER,  /* and reduce-scatter */
+    K25_WORK_ALLREDUCE, /* NCCL left to itself */
+    K25_WORK_ALLGATHER, /* and reduce-scatter */
     K25_WORK_ONESHOT,
 };
 
@@ -65,7 +65,7 @@ bool k25_kernel_work_call(const struct k25_kernel_work *work, const struct k25_p
 /* The formats of weights that the tables name; NULL when there is none of that name. */
 struct k25_table_dtype {
     const char *name;
-    double bytes; /* a weight, scales included */
+    double bytes;  /* a weight, scales included */
     int gemm, moe; /* enum k25_kernel_class, -1: no such kernel */
 };
 const struct k25_table_dtype *k25_table_dtype(const char *name);
@@ -86,7 +86,6 @@ struct k25_expert_load k25_balanced_load(int tokens, int experts, int topk, int 
  * topk pairs, no expert above `tokens`. The busiest rank holds experts 0, ep, 2 ep, ... of the falling list.
  * `alpha` is neither 0 nor 1; ep divides experts, of which there are at most K25_TABLE_EXPERTS. */
 #define K25_TABLE_EXPERTS 4096
-struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int ep, double alpha,
-                                          double block);
+struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int ep, double alpha, double block);
 
 #endif

@@ -1,4 +1,5 @@
-/* What a kernel is for, from its name: ordered rules in YAML (calib/rules/kernels.yaml), the first that matches decides.
+/* What a kernel is for, from its name: ordered rules in YAML (calib/rules/kernels.yaml), the first that matches
+ * decides.
  *
  *     classes:
  *       allreduce: {group: AllReduce, collective: true}
@@ -40,8 +41,7 @@ struct k25_kernel_rules; /* constant once loaded: any number of threads may ask 
 struct k25_kernel_rules *k25_kernel_rules_load(const char *path, const char *extra_path, struct k25_error *error);
 /* From text; `extra` may be NULL. The names stand for the files in messages. */
 struct k25_kernel_rules *k25_kernel_rules_parse(const char *text, size_t size, const char *name, const char *extra,
-                                                size_t extra_size, const char *extra_name,
-                                                struct k25_error *error);
+                                                size_t extra_size, const char *extra_name, struct k25_error *error);
 void k25_kernel_rules_free(struct k25_kernel_rules *rules);
 
 /* The number of the class of a kernel, copy or memset, 0 for none. */

@@ -26,8 +26,7 @@ static inline bool ends_word(char c)
 
 static inline bool is_escape(char c)
 {
-    return c == '"' || c == '\\' || c == '/' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't' ||
-           c == 'u';
+    return c == '"' || c == '\\' || c == '/' || c == 'b' || c == 'f' || c == 'n' || c == 'r' || c == 't' || c == 'u';
 }
 
 static inline bool is_plain(char c)

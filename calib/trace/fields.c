@@ -140,8 +140,7 @@ static bool parse_exponent(const char *p, const char *end, int64_t *exponent)
     return true;
 }
 
-enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative,
-                                        uint64_t *magnitude)
+enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude)
 {
     const char *p = text, *end = text + size;
     for (; p < end && (*p == ' ' || *p == '\t'); p++) {

@@ -60,14 +60,12 @@ bool k25_trace_check(const char *path, const struct k25_trace_info *info, struct
         return true;
     case K25_TRACE_NO_GPU:
         return k25_fail(error, K25_NEGATIVE,
-                        "%s: no GPU events (%" PRIu64
-                        " CPU operators and Python calls): the capture was CPU-only, "
+                        "%s: no GPU events (%" PRIu64 " CPU operators and Python calls): the capture was CPU-only, "
                         "taken while the engine was idle, or the GPU side of the profiler did not start",
                         path, calls);
     case K25_TRACE_FRONT_END:
         return k25_fail(error, K25_NEGATIVE,
-                        "%s: trace of the engine's front-end process (async_llm), not of a rank: no GPU events",
-                        path);
+                        "%s: trace of the engine's front-end process (async_llm), not of a rank: no GPU events", path);
     case K25_TRACE_CAPTURE:
         break;
     }
@@ -81,8 +79,7 @@ static void say(char *out, size_t size, uint64_t count, const char *one, const c
 {
     size_t used = strlen(out);
     if (count > 0 && used + 1 < size) {
-        snprintf(out + used, size - used, "%s%" PRIu64 " %s", used > 0 ? "; " : "", count,
-                 count == 1 ? one : many);
+        snprintf(out + used, size - used, "%s%" PRIu64 " %s", used > 0 ? "; " : "", count, count == 1 ? one : many);
     }
 }
 

@@ -107,8 +107,7 @@ enum k25_trace_number { K25_NUMBER_OK, K25_NUMBER_NONE, K25_NUMBER_NONFINITE, K2
 
 /* The decimal `text` times 10^shift, cut towards zero, as sign and magnitude; never through a double. NONFINITE:
  * inf, nan and their kin in any case. HUGE: more than 64 bits. */
-enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative,
-                                        uint64_t *magnitude);
+enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude);
 
 /* Case does not matter. */
 int k25_trace_category(const char *text, size_t size);
@@ -263,8 +262,8 @@ struct k25_trace_walk {
     size_t scratch_size;
 };
 
-bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options,
-                          k25_trace_visit *visit, void *context, struct k25_trace_info *info);
+bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options, k25_trace_visit *visit,
+                          void *context, struct k25_trace_info *info);
 /* Walks what it can of `text`, whose first byte is at `offset` of the JSON; K25_TRACE_SLACK zeros follow it.
  * Returns how many bytes are done with; the rest must come again in front of the next piece. */
 size_t k25_trace_walk_feed(struct k25_trace_walk *walk, const char *text, size_t size, uint64_t offset, bool last);

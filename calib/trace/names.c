@@ -122,8 +122,7 @@ static int find(struct k25_trace_names *names, const char *text, size_t size)
     uint32_t at = (uint32_t)hash & names->mask;
     for (; names->slots[at].id >= 0; at = (at + 1) & names->mask) {
         int id = names->slots[at].id;
-        if (names->slots[at].hash == hash && names->sizes[id] == size &&
-            memcmp(names->texts[id], text, size) == 0) {
+        if (names->slots[at].hash == hash && names->sizes[id] == size && memcmp(names->texts[id], text, size) == 0) {
             return id;
         }
     }

@@ -316,9 +316,9 @@ INLINE bool leave(const struct k25_trace_raw *raw)
     return (raw->ph != 'X' && raw->ph != 0) || (raw->ph == 'X' && k25_trace_raw_useless(raw));
 }
 
-FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
-                                                  const struct k25_trace_span *guess, const char *text,
-                                                  const char *end, struct k25_trace_raw *raw, const char **after)
+FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const struct k25_trace_span *guess,
+                                                  const char *text, const char *end, struct k25_trace_raw *raw,
+                                                  const char **after)
 {
     const char *p = text + 1;
     bool in_args = false, first = true;

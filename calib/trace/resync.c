@@ -33,8 +33,7 @@ static char before(const char *text, const char *p, bool *line)
 /* `,{"ph":` or a line that begins with `{"ph":`. */
 static bool begins_event(const char *text, const char *p, const char *end)
 {
-    static const char *const keys[] = {"ph",   "cat", "name", "pid", "tid", "ts",
-                                       "args", "dur", "id",   "bp",  "s",   NULL};
+    static const char *const keys[] = {"ph", "cat", "name", "pid", "tid", "ts", "args", "dur", "id", "bp", "s", NULL};
     bool line;
     char c = before(text, p, &line);
     if (c != ',' && c != '[' && !line) {

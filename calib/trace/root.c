@@ -78,8 +78,7 @@ static bool whole_number(struct k25_trace_span text, int64_t *value)
 {
     bool negative;
     uint64_t magnitude;
-    if (k25_trace_decimal(text.at, text.size, 0, &negative, &magnitude) != K25_NUMBER_OK ||
-        magnitude > INT64_MAX) {
+    if (k25_trace_decimal(text.at, text.size, 0, &negative, &magnitude) != K25_NUMBER_OK || magnitude > INT64_MAX) {
         return false;
     }
     *value = negative ? -(int64_t)magnitude : (int64_t)magnitude;

@@ -35,10 +35,10 @@ INLINE __m256i either(__m256i a, __m256i b)
 INLINE __m256i beside_string(__m256i x, __m256i lower)
 {
     const __m256i blank =
-        _mm256_setr_epi8(' ', 100, 100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r', 100, 100, ' ', 100,
-                         100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r', 100, 100);
-    const __m256i mark = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', '{', ',', '}', 0, 0, 0, 0, 0, 0, 0, 0,
-                                          0, 0, 0, 0, ':', '{', ',', '}', 0, 0);
+        _mm256_setr_epi8(' ', 100, 100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r', 100, 100, ' ', 100, 100,
+                         100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r', 100, 100);
+    const __m256i mark = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', '{', ',', '}', 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                          0, 0, 0, ':', '{', ',', '}', 0, 0);
     return either(_mm256_cmpeq_epi8(x, _mm256_shuffle_epi8(blank, x)),
                   _mm256_cmpeq_epi8(lower, _mm256_shuffle_epi8(mark, x)));
 }
@@ -94,8 +94,8 @@ INLINE bool goes_on(const char *p, const char *end, char close)
 
 /* From `p`, outside strings and `depth` levels deep, behind the brace that closes the outermost. With `brackets`,
  * both kinds count. `after_string` says that `p` is right behind a string. */
-INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t depth, bool brackets,
-                                       bool after_string, const char **after)
+INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t depth, bool brackets, bool after_string,
+                                       const char **after)
 {
     uint64_t in = 0, closed_before = after_string, beside_before = !after_string;
     for (; p < end; p += 64) {
@@ -118,9 +118,8 @@ INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t d
                 depth++;
             } else if (--depth == 0) {
                 *after = at + 1;
-                return (odd & (bit | (bit - 1))) != 0 || (!brackets && !goes_on(at + 1, end, ']'))
-                           ? K25_EVENT_ODD
-                           : K25_EVENT_DONE;
+                return (odd & (bit | (bit - 1))) != 0 || (!brackets && !goes_on(at + 1, end, ']')) ? K25_EVENT_ODD
+                                                                                                   : K25_EVENT_DONE;
             }
         }
         if (odd != 0) {

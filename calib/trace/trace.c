@@ -144,8 +144,7 @@ static bool refused(const struct reader *reader, struct k25_error *error)
     const struct k25_trace_walk *walk = &reader->walk;
     const struct k25_trace_info *info = walk->info;
     if (walk->refusal != NULL && info->json_bytes == 0 && (info->truncated || info->bad_container)) {
-        return k25_fail(error, K25_BAD_INPUT, "%s: the gzip file is damaged or cut off at its beginning",
-                        reader->path);
+        return k25_fail(error, K25_BAD_INPUT, "%s: the gzip file is damaged or cut off at its beginning", reader->path);
     }
     if (walk->refusal != NULL) {
         return k25_fail(error, K25_BAD_INPUT, "%s: %s", reader->path, walk->refusal);
@@ -164,10 +163,9 @@ static bool refused(const struct reader *reader, struct k25_error *error)
                         walk->first_key[0] == '\0' ? "" : " (the root begins with '", walk->first_key,
                         walk->first_key[0] == '\0' ? "" : "')");
     }
-    return k25_fail(
-        error, K25_BAD_INPUT,
-        "%s: a list without a single trace event (an object with \"ph\"), so not a torch.profiler trace",
-        reader->path);
+    return k25_fail(error, K25_BAD_INPUT,
+                    "%s: a list without a single trace event (an object with \"ph\"), so not a torch.profiler trace",
+                    reader->path);
 }
 
 /* What is refused unless lenient. */
@@ -189,18 +187,17 @@ static bool damaged(const struct reader *reader, struct k25_error *error)
                         reader->path, kernels);
     }
     if (info->bad_container) {
-        return k25_fail(
-            error, K25_BAD_INPUT,
-            "%s: byte %" PRIu64 " of the file: %s; %" PRIu64 " kernels were read, --lenient keeps them",
-            reader->path, info->file_bytes,
-            k25_inflate_end(reader->stream) == K25_INFLATE_FOLLOWED ? "other data follows the last gzip member"
-                                                                    : "the gzip data is damaged",
-            kernels);
+        return k25_fail(error, K25_BAD_INPUT,
+                        "%s: byte %" PRIu64 " of the file: %s; %" PRIu64 " kernels were read, --lenient keeps them",
+                        reader->path, info->file_bytes,
+                        k25_inflate_end(reader->stream) == K25_INFLATE_FOLLOWED
+                            ? "other data follows the last gzip member"
+                            : "the gzip data is damaged",
+                        kernels);
     }
     if (info->damaged_kernels * 100 > all) {
         snprintf(what, sizeof what,
-                 "%" PRIu64 " of %" PRIu64
-                 " kernel events cannot be read, more than 1 %%; this is the first damage, "
+                 "%" PRIu64 " of %" PRIu64 " kernel events cannot be read, more than 1 %%; this is the first damage, "
                  "--lenient keeps the rest",
                  info->damaged_kernels, all);
         return fail_at(error, reader->path, info->first_damage, what);
@@ -292,8 +289,8 @@ static bool with_room(struct reader *reader, const struct k25_trace_options *opt
     return done;
 }
 
-bool k25_trace_read(const char *path, const struct k25_trace_options *options, k25_trace_visit *visit,
-                    void *context, struct k25_trace_info *info, struct k25_error *error)
+bool k25_trace_read(const char *path, const struct k25_trace_options *options, k25_trace_visit *visit, void *context,
+                    struct k25_trace_info *info, struct k25_error *error)
 {
     static const struct k25_trace_options strict = {0};
     *info = (struct k25_trace_info){
@@ -315,8 +312,8 @@ bool k25_trace_read(const char *path, const struct k25_trace_options *options, k
     }
     reader->path = path;
     reader->stream = k25_inflate_open(path, error);
-    bool done = reader->stream != NULL &&
-                with_room(reader, options == NULL ? &strict : options, visit, context, info, error);
+    bool done =
+        reader->stream != NULL && with_room(reader, options == NULL ? &strict : options, visit, context, info, error);
     k25_inflate_close(reader->stream);
     free(reader);
     return done;

@@ -24,9 +24,9 @@ enum k25_trace_kind {
     K25_TRACE_KERNEL,
     K25_TRACE_MEMCPY,
     K25_TRACE_MEMSET,
-    K25_TRACE_RUNTIME, /* a call of the CUDA/HIP runtime or driver: launches, graph launches, synchronisation */
+    K25_TRACE_RUNTIME,        /* a call of the CUDA/HIP runtime or driver: launches, graph launches, synchronisation */
     K25_TRACE_GPU_ANNOTATION, /* a range on the GPU's timeline: boundaries only, never GPU time */
-    K25_TRACE_ANNOTATION, /* a range of a CPU thread: ProfilerStep#N, execute_context_..., step[DECODE bs=32] */
+    K25_TRACE_ANNOTATION,     /* a range of a CPU thread: ProfilerStep#N, execute_context_..., step[DECODE bs=32] */
     K25_TRACE_KINDS,
 };
 
@@ -42,19 +42,18 @@ struct k25_trace_collective {
 
 struct k25_trace_event {
     enum k25_trace_kind kind;
-    bool bad_time; /* a lost record: no or negative duration, no or zero start. Leave it out of sums and spans */
-    int name_id;   /* dense, from 0 in order of appearance; -1 when the table of names is full */
-    const char
-        *name; /* UTF-8 with a zero behind it; lives as long as the info (during the call when name_id is -1) */
+    bool bad_time;    /* a lost record: no or negative duration, no or zero start. Leave it out of sums and spans */
+    int name_id;      /* dense, from 0 in order of appearance; -1 when the table of names is full */
+    const char *name; /* UTF-8 with a zero behind it; lives as long as the info (during the call when name_id is -1) */
     size_t name_length;
-    int64_t ts_ns;                 /* since `base_time_ns` of the info, as in the file; 0 when bad */
-    int64_t dur_ns;                /* 0 when bad */
-    int device, stream;            /* -1 when not said (always for CPU events) */
-    int64_t thread;                /* of CPU events: the tid, or a hash of it when it is text */
-    uint64_t correlation;          /* links launches and kernels of this file; 0 when not said */
-    uint64_t external_id;          /* links to the CPU operator; 0 when not said */
-    uint64_t graph_id, graph_node; /* 0 when not in a CUDA graph or not said */
-    uint64_t bytes;                /* of a copy or set; 0 when not said */
+    int64_t ts_ns;                                 /* since `base_time_ns` of the info, as in the file; 0 when bad */
+    int64_t dur_ns;                                /* 0 when bad */
+    int device, stream;                            /* -1 when not said (always for CPU events) */
+    int64_t thread;                                /* of CPU events: the tid, or a hash of it when it is text */
+    uint64_t correlation;                          /* links launches and kernels of this file; 0 when not said */
+    uint64_t external_id;                          /* links to the CPU operator; 0 when not said */
+    uint64_t graph_id, graph_node;                 /* 0 when not in a CUDA graph or not said */
+    uint64_t bytes;                                /* of a copy or set; 0 when not said */
     const struct k25_trace_collective *collective; /* NULL without */
 };
 
@@ -73,11 +72,10 @@ struct k25_trace_info {
     enum k25_trace_use use;
     int64_t base_time_ns; /* what ts counts from, ns since 1970; 0 when ts is absolute or unknown */
     bool has_base_time;
-    int resolution_ns;  /* 1; 250 (absolute microseconds through a double); 1000 (integer microseconds) */
-    int schema_version; /* -1 when not said */
+    int resolution_ns;            /* 1; 250 (absolute microseconds through a double); 1000 (integer microseconds) */
+    int schema_version;           /* -1 when not said */
     int devices, multiprocessors; /* of deviceProperties; 0 when absent */
-    const char *device, *backend, *nccl_version, *trace_id, *trace_name, *vllm_version,
-        *time_unit;                  /* "" if absent */
+    const char *device, *backend, *nccl_version, *trace_id, *trace_name, *vllm_version, *time_unit; /* "" if absent */
     uint64_t json_bytes, file_bytes; /* JSON walked, bytes of the file */
 
     uint64_t events[K25_TRACE_KINDS]; /* handed out, by kind; bad times included */
@@ -116,8 +114,8 @@ typedef bool k25_trace_visit(void *context, const struct k25_trace_event *event)
  * called on it in any case. What is no trace (a page of HTML, a git-lfs pointer, another profiler's file, ...) is
  * K25_BAD_INPUT; a trace without GPU events is readable: ask k25_trace_check. Uses two threads, but one
  * when called inside a parallel region (several ranks at once), unless nested regions are enabled. */
-bool k25_trace_read(const char *path, const struct k25_trace_options *options, k25_trace_visit *visit,
-                    void *context, struct k25_trace_info *info, struct k25_error *error);
+bool k25_trace_read(const char *path, const struct k25_trace_options *options, k25_trace_visit *visit, void *context,
+                    struct k25_trace_info *info, struct k25_error *error);
 void k25_trace_info_free(struct k25_trace_info *info);
 
 /* True when the trace can be timed; otherwise says why not: K25_NEGATIVE, for the file itself is in order. */

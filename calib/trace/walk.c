@@ -8,8 +8,8 @@
  * brace. */
 enum { LOOK_AROUND = 512 };
 
-bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options,
-                          k25_trace_visit *visit, void *context, struct k25_trace_info *info)
+bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options, k25_trace_visit *visit,
+                          void *context, struct k25_trace_info *info)
 {
     *walk = (struct k25_trace_walk){.options = options, .visit = visit, .context = context, .info = info};
     walk->quick = !options->plain_scan && k25_trace_quick_available();
@@ -48,9 +48,7 @@ static bool push(struct k25_trace_walk *walk, bool list)
 static void pop(struct k25_trace_walk *walk)
 {
     walk->depth--;
-    walk->state = walk->depth == 0                 ? K25_WALK_END
-                  : walk->in_list[walk->depth - 1] ? K25_WALK_LIST
-                                                   : K25_WALK_MEMBER;
+    walk->state = walk->depth == 0 ? K25_WALK_END : walk->in_list[walk->depth - 1] ? K25_WALK_LIST : K25_WALK_MEMBER;
 }
 
 static const char *separators(const char *p, const char *end)
@@ -132,8 +130,8 @@ static const char *wanted(struct k25_trace_walk *walk, struct k25_trace_span key
 }
 
 /* The value at `p` of the key. With `pass` it is passed over though it is wanted, for it is too long. */
-static const char *member_value(struct k25_trace_walk *walk, struct k25_trace_span key, const char *p,
-                                const char *end, bool pass)
+static const char *member_value(struct k25_trace_walk *walk, struct k25_trace_span key, const char *p, const char *end,
+                                bool pass)
 {
     note_key(walk, key, *p);
     if (is(key, "rocprofiler-sdk-tool")) {

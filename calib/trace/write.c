@@ -92,9 +92,8 @@ static void print_text(struct k25_trace_writer *w, const char *text)
 {
     add(w, "\"", 1);
     for (const char *p = text; *p != '\0'; p++) {
-        size_t plain =
-            strcspn(p, "\"\\\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14"
-                       "\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f");
+        size_t plain = strcspn(p, "\"\\\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\x13\x14"
+                                  "\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f");
         add(w, p, plain);
         p += plain;
         if (*p == '\0')
@@ -141,13 +140,13 @@ static void print_correlation(struct k25_trace_writer *w, uint64_t correlation)
 
 static void print_head(struct k25_trace_writer *w, const struct k25_trace_writer_options *options)
 {
-    print(w, "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n    {\n      \"id\": %d, \"name\": ",
-          options->rank);
+    print(w,
+          "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n    {\n      \"id\": %d, \"name\": ", options->rank);
     print_text(w, options->device != NULL ? options->device : "");
     print(w, "\n    }\n  ],\n");
     if (options->world_size > 0)
-        print(w, "  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %d},\n",
-              options->rank, options->world_size);
+        print(w, "  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %d},\n", options->rank,
+              options->world_size);
     print(w, "  \"displayTimeUnit\": \"ms\",\n");
     if (options->base_time_ns >= 0)
         print(w, "  \"baseTimeNanoseconds\": %lld,\n",
@@ -219,8 +218,8 @@ void k25_trace_write_call(struct k25_trace_writer *w, const char *name, int64_t 
     end_event(w);
 }
 
-void k25_trace_write_annotation(struct k25_trace_writer *w, const char *name, int64_t ts_ns, int64_t dur_ns,
-                                bool gpu, uint64_t id)
+void k25_trace_write_annotation(struct k25_trace_writer *w, const char *name, int64_t ts_ns, int64_t dur_ns, bool gpu,
+                                uint64_t id)
 {
     if (gpu)
         begin_event(w, "gpu_user_annotation", name, w->rank, 7, ts_ns, dur_ns);

@@ -45,8 +45,8 @@ struct k25_trace_writer *k25_trace_writer_open(const char *path, const struct k2
 
 void k25_trace_write_kernel(struct k25_trace_writer *writer, const struct k25_written_kernel *kernel);
 /* A copy ("Memcpy HtoD (Pinned -> Device)") or a set ("Memset (Device)"), told apart by the name. */
-void k25_trace_write_copy(struct k25_trace_writer *writer, const char *name, int64_t ts_ns, int64_t dur_ns,
-                          int stream, uint64_t correlation, uint64_t bytes);
+void k25_trace_write_copy(struct k25_trace_writer *writer, const char *name, int64_t ts_ns, int64_t dur_ns, int stream,
+                          uint64_t correlation, uint64_t bytes);
 /* A call of the runtime: "cudaGraphLaunch", "cudaLaunchKernel", "cudaStreamSynchronize". */
 void k25_trace_write_call(struct k25_trace_writer *writer, const char *name, int64_t ts_ns, int64_t dur_ns,
                           uint64_t correlation);

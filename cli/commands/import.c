@@ -52,8 +52,7 @@ static enum k25_status import_hf(const char *path, struct k25_error *error)
                            "import hf needs -o FILE.yaml: it writes two files, the architecture and "
                            "the weights beside it");
     cli_stem(given.out, name, sizeof name);
-    if (!k25_hf_import(path, given.quant, given.name != NULL ? given.name : name, &architecture, &weights,
-                       error) ||
+    if (!k25_hf_import(path, given.quant, given.name != NULL ? given.name : name, &architecture, &weights, error) ||
         !weights_path(given.out, weights.name, beside, sizeof beside, error) ||
         !write(given.out, k25_architecture_print(&architecture, error), error) ||
         !write(beside, k25_weights_print(&weights, error), error))
@@ -81,7 +80,8 @@ static void name_machine(const char *path, struct k25_machine *machine)
     snprintf(machine->name, sizeof machine->name, "%s", given.name != NULL ? given.name : stem);
     const char *slash = strrchr(path, '/');
     snprintf(machine->source, sizeof machine->source,
-             "nvidia-smi topo -m: %.150s; link figures assumed (hw/topology/links.yaml)", slash != NULL ? slash + 1 : path);
+             "nvidia-smi topo -m: %.150s; link figures assumed (hw/topology/links.yaml)",
+             slash != NULL ? slash + 1 : path);
 }
 
 static enum k25_status import_topo(const struct cli *cli, const char *path, struct k25_error *error)
@@ -92,8 +92,7 @@ static enum k25_status import_topo(const struct cli *cli, const char *path, stru
     char file[1024];
     if (given.quant != NULL)
         return cli_misused(&cli_import, error, "--quant is for import hf");
-    if (!k25_library_links(&cli->library, file, sizeof file) ||
-        !k25_link_defaults_load(file, &links, NULL, error) ||
+    if (!k25_library_links(&cli->library, file, sizeof file) || !k25_link_defaults_load(file, &links, NULL, error) ||
         !k25_library_find(&cli->library, K25_SHELF_MACHINE, gpu, "", "", file, sizeof file, error) ||
         !k25_machine_load(file, &links, &machine, NULL, error) ||
         !k25_machine_import_topo(path, &links, &machine, error))

@@ -105,11 +105,10 @@ static char *starter(const char *name, struct k25_error *error)
     if (!k25_print_open(&printer, error))
         return NULL;
     struct writer writer = {printer.out, name, ""};
-    fprintf(
-        printer.out,
-        "# A scenario of k25sim: one question. `k25sim predict FILE` answers it, `k25sim check FILE` checks it.\n"
-        "# Keys with a default may be left out. Names: `k25sim list models`, `machines`, `calibrations`.\n"
-        "k25sim: scenario\nversion: 1\n");
+    fprintf(printer.out,
+            "# A scenario of k25sim: one question. `k25sim predict FILE` answers it, `k25sim check FILE` checks it.\n"
+            "# Keys with a default may be left out. Names: `k25sim list models`, `machines`, `calibrations`.\n"
+            "k25sim: scenario\nversion: 1\n");
     k25_schema_visit(k25_scenario_fields, "", write_key, &writer);
     fprintf(printer.out, "assumptions: [] # sentences printed beside the answer\n");
     k25_schema_visit(k25_plan_fields, "plan", write_key, &writer);

@@ -102,8 +102,8 @@ static void add_format(struct cli_table *table, const struct k25_format *format)
     cli_table_text(table, "%s, %.4g bits", k25_format_kind_names[format->kind], k25_weight_bytes(format) * 8);
 }
 
-static bool add_weights(const struct k25_library *library, const char *name, const char *path,
-                        struct cli_table *table, struct k25_error *error)
+static bool add_weights(const struct k25_library *library, const char *name, const char *path, struct cli_table *table,
+                        struct k25_error *error)
 {
     struct k25_architecture a;
     struct k25_weights w;
@@ -143,8 +143,8 @@ static const struct cli_column machine_columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static bool add_machine(const struct k25_library *library, const char *name, const char *path,
-                        struct cli_table *table, struct k25_error *error)
+static bool add_machine(const struct k25_library *library, const char *name, const char *path, struct cli_table *table,
+                        struct k25_error *error)
 {
     struct k25_link_defaults links;
     static struct k25_machine machine; /* too large for a stack */
@@ -201,8 +201,8 @@ static const struct cli_column scenario_columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static bool add_scenario(const struct k25_library *library, const char *name, const char *path,
-                         struct cli_table *table, struct k25_error *error)
+static bool add_scenario(const struct k25_library *library, const char *name, const char *path, struct cli_table *table,
+                         struct k25_error *error)
 {
     static struct k25_scenario scenario; /* too large for a stack */
     bool ok = k25_scenario_load(library, path, NULL, 0, &scenario, error);
@@ -219,7 +219,7 @@ static bool add_scenario(const struct k25_library *library, const char *name, co
 }
 
 static const struct cli_column sweep_columns[] = {
-    {"name", "sweep", CLI_TEXT, 40},     {"points", "points", CLI_COUNT, 0}, {"axes", "axes", CLI_COUNT, 0},
+    {"name", "sweep", CLI_TEXT, 40},          {"points", "points", CLI_COUNT, 0}, {"axes", "axes", CLI_COUNT, 0},
     {"scenarios", "scenarios", CLI_COUNT, 0}, {"title", "title", CLI_TEXT, 0},    {NULL, NULL, CLI_TEXT, 0},
 };
 
@@ -250,9 +250,8 @@ static bool list_scenarios(const struct k25_library *library, struct cli_table *
 }
 
 static const struct cli_column calibration_columns[] = {
-    {"name", "calibration", CLI_TEXT, 0}, {"model", "model", CLI_TEXT, 0},
-    {"machine", "machine", CLI_TEXT, 0},  {"parameters", "parameters", CLI_COUNT, 0},
-    {"source", "source", CLI_TEXT, 0},    {NULL, NULL, CLI_TEXT, 0},
+    {"name", "calibration", CLI_TEXT, 0},       {"model", "model", CLI_TEXT, 0},   {"machine", "machine", CLI_TEXT, 0},
+    {"parameters", "parameters", CLI_COUNT, 0}, {"source", "source", CLI_TEXT, 0}, {NULL, NULL, CLI_TEXT, 0},
 };
 
 /* The folder of the sets holds other files, too. */

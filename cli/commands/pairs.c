@@ -47,8 +47,8 @@ static bool add(struct cli_pairs *pairs, const struct k25_point *point)
     return true;
 }
 
-/* What a prediction with the scenario's own parameters leaves open: their distribution, and the noise of a cell, which a
- * calibration set states. */
+/* What a prediction with the scenario's own parameters leaves open: their distribution, and the noise of a cell, which
+ * a calibration set states. */
 static double spread(const struct k25_point *point, struct k25_uncertainty *u)
 {
     const struct k25_scenario *scenario = point->scenario;
@@ -198,8 +198,8 @@ static bool depends_on_row(const char *override)
     return false;
 }
 
-bool cli_check_overrides(const struct k25_library *library, const char *scenario, const char *const *set,
-                         size_t count, struct k25_error *error)
+bool cli_check_overrides(const struct k25_library *library, const char *scenario, const char *const *set, size_t count,
+                         struct k25_error *error)
 {
     static struct k25_scenario loaded; /* too large for a stack */
     const char **kept = calloc(count + 1, sizeof *kept);

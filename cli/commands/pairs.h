@@ -20,9 +20,9 @@ struct cli_pair {
     double *spread;                 /* standard deviation of ln(measured) around ln(predicted) */
     double *fitted;                 /* by parameters fitted to all rows of the pair */
     double *roofline;
-    size_t held;                    /* predictions by fits that have not seen their row; a row may have several */
-    size_t *held_row;               /* held: which row */
-    struct k25_held_out *held_out;  /* held */
+    size_t held;                   /* predictions by fits that have not seen their row; a row may have several */
+    size_t *held_row;              /* held: which row */
+    struct k25_held_out *held_out; /* held */
     struct k25_fit fit;
     struct k25_priors priors; /* the fit started from them */
 };
@@ -33,8 +33,7 @@ struct cli_pairs {
 };
 
 /* Sorts the points of suites into pairs and predicts them. The pairs point into the suites. */
-bool cli_pairs_make(const struct k25_suite *suites, size_t count, struct cli_pairs *pairs,
-                    struct k25_error *error);
+bool cli_pairs_make(const struct k25_suite *suites, size_t count, struct cli_pairs *pairs, struct k25_error *error);
 void cli_pairs_free(struct cli_pairs *pairs);
 
 /* Fits the parameters of a pair and the size of its noise to its rows, and predicts them so: fills `fit`, `priors` and
@@ -50,8 +49,8 @@ enum { CLI_HALVES = 20 };
 
 /* Loads `scenario` (NULL: the one that points start from) with the overrides that do not depend on a row, so that
  * a slip of the pen is an error of its own and not the reason why every row is skipped. */
-bool cli_check_overrides(const struct k25_library *library, const char *scenario, const char *const *set,
-                         size_t count, struct k25_error *error);
+bool cli_check_overrides(const struct k25_library *library, const char *scenario, const char *const *set, size_t count,
+                         struct k25_error *error);
 
 /* Where a fit for this scenario starts: at its values (calibration set and --set included). What --set gave is a
  * constant; what a calibration set measured is as uncertain as the set says. */

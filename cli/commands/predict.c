@@ -34,8 +34,7 @@ static bool render(const struct cli *cli, const struct cli_answer *answer, enum 
     }
 }
 
-static enum k25_status predict(const struct cli *cli, const char *name, enum cli_format format,
-                               struct k25_error *error)
+static enum k25_status predict(const struct cli *cli, const char *name, enum cli_format format, struct k25_error *error)
 {
     static struct cli_answer answer; /* too large for a stack */
     bool ok = cli_answer_load(cli, name, (const char *const *)given.set, &answer, error) &&
@@ -47,8 +46,7 @@ static enum k25_status predict(const struct cli *cli, const char *name, enum cli
 
 /* `name` with the overrides against the other scenario as it is. A plan that does not fit has no step to compare.
  */
-static enum k25_status compare(const struct cli *cli, const char *name, enum cli_format format,
-                               struct k25_error *error)
+static enum k25_status compare(const struct cli *cli, const char *name, enum cli_format format, struct k25_error *error)
 {
     static struct cli_answer answer, base;
     enum k25_status status = K25_OK;

@@ -20,8 +20,7 @@ static const struct poptOption options[] = {
     {"prompt", '\0', POPT_ARG_STRING, &given.prompt, 0, "tokens of a prompt: load.prompt", "N"},
     {"output", '\0', POPT_ARG_STRING, &given.output, 0, "tokens of an answer: load.output", "N"},
     {"chunk", '\0', POPT_ARG_STRING, &given.chunk, 0, "prompt tokens a step may carry, 0: all: load.chunk", "N"},
-    {"disaggregated", '\0', POPT_ARG_NONE, &given.disaggregated, 0, "prefill on an equal machine of its own",
-     NULL},
+    {"disaggregated", '\0', POPT_ARG_NONE, &given.disaggregated, 0, "prefill on an equal machine of its own", NULL},
     {"format", '\0', POPT_ARG_STRING, &given.format, 0, "table (default), json or csv", "FORMAT"},
     POPT_TABLEEND,
 };
@@ -117,13 +116,11 @@ static void load_words(const struct k25_load *load, char *out, size_t size)
              load->disaggregated ? ", prefill on a machine of its own" : "");
 }
 
-static bool print_table(const struct k25_scenario *scenario, const struct cli_table *table,
-                        struct k25_error *error)
+static bool print_table(const struct k25_scenario *scenario, const struct cli_table *table, struct k25_error *error)
 {
     char words[400];
-    printf("%s %s on %s, TP%d; %s%s\n", scenario->architecture.name, scenario->weights.name,
-           scenario->machine.name, scenario->plan.tp,
-           scenario->calibrated ? "calibration " : "no calibration: every parameter is a prior",
+    printf("%s %s on %s, TP%d; %s%s\n", scenario->architecture.name, scenario->weights.name, scenario->machine.name,
+           scenario->plan.tp, scenario->calibrated ? "calibration " : "no calibration: every parameter is a prior",
            scenario->calibrated ? scenario->calibration.name : "");
     load_words(&scenario->load, words, sizeof words);
     cli_print_wrapped(words, 0);
@@ -145,10 +142,9 @@ static bool print_json(const struct k25_scenario *scenario, const struct cli_tab
         return false;
     return cli_print_json(json_pack("{s:s, s:{s:f, s:f, s:i, s:f, s:f, s:f, s:b, s:f}, s:o, s:s}", "scenario",
                                     scenario->name, "load", "prompt_tokens", load->prompt, "output_tokens",
-                                    load->output, "chunk_tokens", load->chunk, "prefix_hit", load->prefix_hit,
-                                    "rounds", load->rounds, "front_ms", load->front_ms, "disaggregated",
-                                    load->disaggregated, "transfer_gbs", load->transfer_gbs, "points", points,
-                                    "left_out", left_out),
+                                    load->output, "chunk_tokens", load->chunk, "prefix_hit", load->prefix_hit, "rounds",
+                                    load->rounds, "front_ms", load->front_ms, "disaggregated", load->disaggregated,
+                                    "transfer_gbs", load->transfer_gbs, "points", points, "left_out", left_out),
                           error);
 }
 

@@ -46,8 +46,12 @@ static bool read_options(struct k25_simulation *simulation, struct k25_error *er
         cli_misused(&cli_simulate, error, "--noise %s: expected per cent from 0 to 100", given.noise);
         return false;
     }
-    *simulation = (struct k25_simulation){.steps = (int)steps, .seed = (uint64_t)seed, .kernel_noise = noise / 100,
-                                          .transfer_noise = noise / 100, .jitter = true, .slow_rank = (int)slow};
+    *simulation = (struct k25_simulation){.steps = (int)steps,
+                                          .seed = (uint64_t)seed,
+                                          .kernel_noise = noise / 100,
+                                          .transfer_noise = noise / 100,
+                                          .jitter = true,
+                                          .slow_rank = (int)slow};
     return true;
 }
 
@@ -79,10 +83,11 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
                (unsigned long long)simulation.seed, simulation.kernel_noise * 100);
         printf("step       median %.4g ms, 95 %% below %.4g ms, worst %.4g ms; predicted mean %.4g ms\n",
                summary.step_median * 1e3, summary.step_p95 * 1e3, summary.step_worst * 1e3, prediction.step * 1e3);
-        printf("AllReduce  mean %.4g ms a step; predicted %.4g ms\n", summary.allreduce * 1e3, prediction.allreduce * 1e3);
+        printf("AllReduce  mean %.4g ms a step; predicted %.4g ms\n", summary.allreduce * 1e3,
+               prediction.allreduce * 1e3);
         if (given.trace != NULL)
-            printf("%d traces in %s: open one in Perfetto, or `k25sim inspect %s`\n", question.group[K25_RANKS_TP].n, given.trace,
-                   given.trace);
+            printf("%d traces in %s: open one in Perfetto, or `k25sim inspect %s`\n", question.group[K25_RANKS_TP].n,
+                   given.trace, given.trace);
     }
     k25_scenario_free(&scenario);
     return ok ? K25_OK : cli_failed(error);

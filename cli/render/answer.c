@@ -44,8 +44,8 @@ bool cli_answer_load(const struct cli *cli, const char *name, const char *const 
     if (!answer->prediction.memory.fits)
         return true;
     cli_uncertainty(&answer->scenario, &answer->uncertainty);
-    return k25_predict_intervals(&answer->question, &answer->scenario.params, &answer->uncertainty,
-                                 &answer->prediction, &answer->intervals, error);
+    return k25_predict_intervals(&answer->question, &answer->scenario.params, &answer->uncertainty, &answer->prediction,
+                                 &answer->intervals, error);
 }
 
 void cli_answer_free(struct cli_answer *answer)
@@ -133,14 +133,15 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
     sentences->count = 0;
     for (size_t i = 0; i < scenario->assumptions; i++)
         cli_say(sentences, "%s%s", cli_count(answer->set) > 0 ? "of the scenario as written: " : "",
-            scenario->assumption[i]);
+                scenario->assumption[i]);
     cli_say(sentences, "context %s is the mean number of tokens in the cache of a sequence while the steps run",
-        k25_text_count(scenario->plan.context, context, sizeof context));
+            k25_text_count(scenario->plan.context, context, sizeof context));
     if (answer->prediction.memory.fits) {
         if (isnan(answer->prediction.tokens_per_step))
             cli_say(sentences, "plan.speculation.acceptance is not given: a step, but no tokens and no TPOT");
         else
-            cli_say(sentences, "TPOT = step time / tokens accepted a step (%.4g); the time to the first token is not in it",
+            cli_say(sentences,
+                    "TPOT = step time / tokens accepted a step (%.4g); the time to the first token is not in it",
                     answer->prediction.tokens_per_step);
         cli_say(sentences, "AllReduce and wait are means over the ranks%s",
                 scenario->plan.prefill.tokens > 0 ? "" : "; no prefill runs between the steps");
@@ -152,10 +153,10 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
     int tables = k25_residuals_count(k25_scenario_residuals(scenario));
     if (tables > 0)
         cli_say(sentences, "residual tables on %d kernel class%s: measured shapes count for what they measured", tables,
-            tables == 1 ? "" : "es");
+                tables == 1 ? "" : "es");
     if (scenario->machine.assumed_links)
         cli_say(sentences, "latency and bandwidth of the links of %s are assumed, not measured",
-            scenario->machine.name);
+                scenario->machine.name);
 }
 
 /* `value` further than `factor` outside of where the calibration data lay. */
@@ -172,7 +173,7 @@ static void say_range(const char *what, double value, struct k25_range range, do
         cli_say(sentences, "extrapolation: %s %s; the data of calibration %s lie at %s", what, text, set, low);
     else
         cli_say(sentences, "extrapolation: %s %s; the data of calibration %s lie from %s to %s", what, text, set, low,
-            high);
+                high);
 }
 
 static void say_other(const char *what, const char *is, const char *was, const char *set,
@@ -189,8 +190,10 @@ static void say_blocks(const struct k25_scenario *scenario, struct cli_sentences
     double block = format->kind == K25_FP8 ? sqrt(format->group) : format->group;
     int columns = scenario->architecture.moe.intermediate / (scenario->plan.tp / scenario->plan.ep);
     if (scenario->architecture.moe.experts > 0 && block >= 1 && fmod(columns, block) != 0)
-        cli_say(sentences, "%d columns of an expert on a rank are no whole number of quantisation blocks of %g: engines may "
-            "refuse TP%d", columns, block, scenario->plan.tp);
+        cli_say(sentences,
+                "%d columns of an expert on a rank are no whole number of quantisation blocks of %g: engines may "
+                "refuse TP%d",
+                columns, block, scenario->plan.tp);
 }
 
 /* A scheme given as a path may be another model's; one of the library never is. */
@@ -224,10 +227,11 @@ void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
     say_weights(scenario, sentences);
     if (plan->graph.mode == K25_GRAPH_NONE && answer->prediction.step_work.tokens > 0 &&
         scenario->architecture.mla.heads > 0)
-        cli_say(sentences, "eager MLA chooses its splits by the context in powers of two: the step is a sawtooth over it");
+        cli_say(sentences,
+                "eager MLA chooses its splits by the context in powers of two: the step is a sawtooth over it");
     if (plan->graph.mode == K25_GRAPH_FULL && !k25_graph_runs(&plan->graph, answer->prediction.step_work.tokens))
         cli_say(sentences, "%d rows are more than the largest captured CUDA graph (%d): the step runs eager",
-            answer->prediction.step_work.tokens, plan->graph.max_rows);
+                answer->prediction.step_work.tokens, plan->graph.max_rows);
 }
 
 void cli_what_fits(const struct cli_answer *answer, struct cli_fitting *fitting)

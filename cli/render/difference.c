@@ -78,8 +78,8 @@ static void print_side(const char *title, const struct cli_answer *answer)
 }
 
 /* An object for each side by its names, and the two lists. */
-static bool emit_json(const struct cli_answer *answer, const struct cli_answer *base,
-                      const struct cli_table *totals, const struct cli_table *operators, struct k25_error *error)
+static bool emit_json(const struct cli_answer *answer, const struct cli_answer *base, const struct cli_table *totals,
+                      const struct cli_table *operators, struct k25_error *error)
 {
     json_t *first = cli_table_json(totals, error), *second = cli_table_json(operators, error);
     if (first == NULL || second == NULL) {

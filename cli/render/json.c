@@ -9,13 +9,26 @@ static json_t *record_json(const struct k25_field *fields, const void *record)
         const char *member = (const char *)record + field->offset;
         json_t *value;
         switch (field->type) {
-        case K25_TEXT: value = json_string(member); break;
-        case K25_BOOL: value = json_boolean(*(const bool *)member); break;
-        case K25_INT: value = json_integer(*(const int *)member); break;
-        case K25_REAL: value = json_real(*(const double *)member); break;
-        case K25_ENUM: value = json_string(field->names[*(const int *)member]); break;
-        case K25_MAP: value = record_json(field->fields, member); break;
-        default: value = json_null();
+        case K25_TEXT:
+            value = json_string(member);
+            break;
+        case K25_BOOL:
+            value = json_boolean(*(const bool *)member);
+            break;
+        case K25_INT:
+            value = json_integer(*(const int *)member);
+            break;
+        case K25_REAL:
+            value = json_real(*(const double *)member);
+            break;
+        case K25_ENUM:
+            value = json_string(field->names[*(const int *)member]);
+            break;
+        case K25_MAP:
+            value = record_json(field->fields, member);
+            break;
+        default:
+            value = json_null();
         }
         json_object_set_new(object, field->key, value);
     }
@@ -24,13 +37,13 @@ static json_t *record_json(const struct k25_field *fields, const void *record)
 
 static json_t *memory_json(const struct k25_memory *memory)
 {
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "capacity_bytes", cli_json_real(memory->capacity),
-        "budget_bytes", cli_json_real(memory->budget), "weights_bytes", cli_json_real(memory->weights),
-        "reserve_bytes", cli_json_real(memory->reserve), "kv_bytes_per_token", cli_json_real(memory->kv_per_token),
-        "state_bytes_per_sequence", cli_json_real(memory->state_per_sequence),
-        "kv_pool_bytes", cli_json_real(memory->pool_bytes), "kv_pool_tokens", cli_json_real(memory->pool_tokens),
-        "need_tokens", cli_json_real(memory->need_tokens), "largest_batch", cli_json_real(memory->max_batch));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "capacity_bytes",
+                     cli_json_real(memory->capacity), "budget_bytes", cli_json_real(memory->budget), "weights_bytes",
+                     cli_json_real(memory->weights), "reserve_bytes", cli_json_real(memory->reserve),
+                     "kv_bytes_per_token", cli_json_real(memory->kv_per_token), "state_bytes_per_sequence",
+                     cli_json_real(memory->state_per_sequence), "kv_pool_bytes", cli_json_real(memory->pool_bytes),
+                     "kv_pool_tokens", cli_json_real(memory->pool_tokens), "need_tokens",
+                     cli_json_real(memory->need_tokens), "largest_batch", cli_json_real(memory->max_batch));
 }
 
 /* Members of the root in the order in which they are set. */
@@ -131,8 +144,7 @@ static void set_table(json_t *root, const char *key, struct cli_table *table, bo
     cli_table_close(table);
 }
 
-bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering *rendering,
-                     struct k25_error *error)
+bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error)
 {
     const struct k25_scenario *s = &answer->scenario;
     const struct k25_prediction *p = &answer->prediction;

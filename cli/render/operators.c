@@ -55,9 +55,7 @@ static void add_operator(struct cli_table *table, const struct cli_answer *answe
     const struct k25_interval *interval = &answer->intervals.op[i];
     static const char *const kinds[] = {"kernel", "allreduce", "allgather"};
     bool kernel = op->kind == K25_OP_KERNEL, product = kernel && op->n > 0;
-    const char *bound = kernel                            ? k25_bound_names[priced->bound]
-                        : priced->wait > priced->transfer ? "wait"
-                                                          : "transfer";
+    const char *bound = kernel ? k25_bound_names[priced->bound] : priced->wait > priced->transfer ? "wait" : "transfer";
     const char *backend = kernel ? "" : k25_backend_names[priced->backend];
     bool of_layers = op->layers[0] != '\0';
     cli_table_text(table, "%s", op->name);
@@ -153,8 +151,7 @@ void cli_input_table(const struct cli_answer *answer, const char *root, struct c
     }
 }
 
-bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering,
-                    struct k25_error *error)
+bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error)
 {
     struct cli_table table;
     if (rendering->inputs)

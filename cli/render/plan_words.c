@@ -33,16 +33,19 @@ static void allreduce_words(const struct k25_plan_allreduce *allreduce, char *ou
 /* "TP8, EP8, DCP4": what is more than one. */
 static void parallel_words(const struct k25_plan *plan, char *out, size_t size)
 {
-    const struct { const char *name; int value; } sizes[] = {
-        {"EP", plan->ep}, {"DCP", plan->dcp}, {"PP", plan->pp}, {"DP", plan->dp}};
-    size_t used = (size_t)snprintf(out, size, "TP%d%s", plan->tp, plan->attention_dp ? " (attention data-parallel)" : "");
+    const struct {
+        const char *name;
+        int value;
+    } sizes[] = {{"EP", plan->ep}, {"DCP", plan->dcp}, {"PP", plan->pp}, {"DP", plan->dp}};
+    size_t used =
+        (size_t)snprintf(out, size, "TP%d%s", plan->tp, plan->attention_dp ? " (attention data-parallel)" : "");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (sizes[i].value > 1)
             used += (size_t)snprintf(out + used, size - used, ", %s%d", sizes[i].name, sizes[i].value);
     }
     if (plan->speculation.method != K25_SPEC_NONE)
-        used += (size_t)snprintf(out + used, size - used, ", %s drafting %d", k25_speculation_names[plan->speculation.method],
-                                 plan->speculation.tokens);
+        used += (size_t)snprintf(out + used, size - used, ", %s drafting %d",
+                                 k25_speculation_names[plan->speculation.method], plan->speculation.tokens);
     if (plan->prefill.tokens > 0)
         snprintf(out + used, size - used, ", beside %d prompt token%s", plan->prefill.tokens,
                  plan->prefill.tokens == 1 ? "" : "s");
@@ -88,8 +91,8 @@ void cli_say_speculation(const struct cli_answer *answer, struct cli_sentences *
     if (answer->question.plan.speculation.method == K25_SPEC_NONE || !plain_step(answer, &plain))
         return;
     const char *verdict = isnan(tokens) ? "" : tokens * plain >= step ? ": it pays" : ": it does not pay";
-    cli_say(sentences, "speculation pays from %.2f tokens a step (%.4g ms against %.4g without)%s", step / plain, step * 1e3,
-            plain * 1e3, verdict);
+    cli_say(sentences, "speculation pays from %.2f tokens a step (%.4g ms against %.4g without)%s", step / plain,
+            step * 1e3, plain * 1e3, verdict);
 }
 
 void cli_say_levers(const struct cli_answer *answer, struct cli_sentences *sentences)
@@ -98,7 +101,8 @@ void cli_say_levers(const struct cli_answer *answer, struct cli_sentences *sente
     if (l->allreduce_free)
         cli_say(sentences, "lever allreduce_free: transfer and wait of every AllReduce are 0");
     if (l->allreduce_overlap > 0)
-        cli_say(sentences, "lever allreduce_overlap: the transfer of every AllReduce times %g", 1 - l->allreduce_overlap);
+        cli_say(sentences, "lever allreduce_overlap: the transfer of every AllReduce times %g",
+                1 - l->allreduce_overlap);
     if (l->allreduce_norm)
         cli_say(sentences, "lever allreduce_norm: no attention_norm, ffn_norm and final_norm behind an AllReduce");
     if (l->persistent_experts)
@@ -109,18 +113,24 @@ void cli_say_levers(const struct cli_answer *answer, struct cli_sentences *sente
         cli_say(sentences, "lever l2_pinned_mib: products of the first layers read %g MiB of weights less a step",
                 l->l2_pinned_mib);
     if (l->link_bandwidth != 1 || l->link_latency != 1)
-        cli_say(sentences, "levers link_bandwidth, link_latency: every collective on links of %g times the bandwidth and %g "
-                "times the latency", l->link_bandwidth, l->link_latency);
+        cli_say(sentences,
+                "levers link_bandwidth, link_latency: every collective on links of %g times the bandwidth and %g "
+                "times the latency",
+                l->link_bandwidth, l->link_latency);
     if (l->skew != 1)
         cli_say(sentences, "lever skew: every wait for the last rank times %g", l->skew);
     if (l->power_limit_w > 0)
-        cli_say(sentences, "lever power_limit_w: peaks and serial loops of kernels at the clock of %g W (power.exponent)",
+        cli_say(sentences,
+                "lever power_limit_w: peaks and serial loops of kernels at the clock of %g W (power.exponent)",
                 l->power_limit_w);
 }
 
 void cli_say_unmeasured(const struct k25_plan *plan, struct cli_sentences *sentences)
 {
-    const struct { const char *what; bool used; } parts[] = {
+    const struct {
+        const char *what;
+        bool used;
+    } parts[] = {
         {"expert parallelism", plan->ep > 1},
         {"data-parallel attention", plan->attention_dp},
         {"pipeline stages", plan->pp > 1},

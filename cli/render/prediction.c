@@ -141,9 +141,8 @@ static void print_memory(const struct k25_memory *memory)
     printf("memory of a GPU: weights %s, reserve %s, leaving %s of %s for the cache\n",
            k25_text_bytes(memory->weights, a, sizeof a), k25_text_bytes(memory->reserve, b, sizeof b),
            k25_text_bytes(memory->pool_bytes, c, sizeof c), k25_text_bytes(memory->budget, d, sizeof d));
-    printf("  cache of %s tokens at %s each; this batch needs %s",
-           k25_text_count(memory->pool_tokens, a, sizeof a), k25_text_bytes(memory->kv_per_token, b, sizeof b),
-           k25_text_count(memory->need_tokens, c, sizeof c));
+    printf("  cache of %s tokens at %s each; this batch needs %s", k25_text_count(memory->pool_tokens, a, sizeof a),
+           k25_text_bytes(memory->kv_per_token, b, sizeof b), k25_text_count(memory->need_tokens, c, sizeof c));
     if (memory->fits)
         printf("; largest batch at this context %s", k25_text_count(memory->max_batch, d, sizeof d));
     printf("\n");
@@ -160,8 +159,7 @@ static void print_misfit(const struct cli_answer *answer)
         printf("  at context %s fits a batch of %s\n", k25_text_count(plan->context, one, sizeof one),
                k25_text_count(fitting.batch, two, sizeof two));
     if (fitting.context >= 1)
-        printf("  at batch %d fits a context of %s\n", plan->batch,
-               k25_text_count(fitting.context, one, sizeof one));
+        printf("  at batch %d fits a context of %s\n", plan->batch, k25_text_count(fitting.context, one, sizeof one));
     else
         printf("  the weights and the reserve leave no room for a cache at TP%d\n", plan->tp);
     if (fitting.tp > 0)
@@ -205,8 +203,7 @@ static bool print_step(const struct cli_answer *answer, bool ops, struct k25_err
     return ok;
 }
 
-bool cli_render_table(const struct cli_answer *answer, const struct cli_rendering *rendering,
-                      struct k25_error *error)
+bool cli_render_table(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error)
 {
     struct cli_sentences sentences;
     bool fits = answer->prediction.memory.fits;

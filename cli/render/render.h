@@ -11,16 +11,13 @@ struct cli_rendering {
 };
 
 /* Each prints a prediction, or what is missing when the plan does not fit. */
-bool cli_render_table(const struct cli_answer *answer, const struct cli_rendering *rendering,
-                      struct k25_error *error);
-bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering *rendering,
-                     struct k25_error *error);
+bool cli_render_table(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error);
+bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error);
 /* For people: what was asked; and sentences, one below the other, under a title. */
 void cli_print_question(const struct cli_answer *answer);
 void cli_print_sentences(const char *title, const struct cli_sentences *sentences);
 /* The operators; with `inputs`, the inputs instead. */
-bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering,
-                    struct k25_error *error);
+bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error);
 
 /* What `answer` takes more than `base`: totals, then operator by operator. */
 bool cli_render_difference(const struct cli_answer *answer, const struct cli_answer *base, bool ops,

@@ -10,8 +10,8 @@
 enum cli_statistic { CLI_MEDIAN, CLI_MEAN, CLI_WORST, CLI_STATISTICS };
 extern const char *const cli_statistic_names[]; /* NULL-terminated */
 
-/* Errors against the bars, both shares in the order of enum cli_statistic, a bar of 0 being none; says on standard error
- * which are missed. */
+/* Errors against the bars, both shares in the order of enum cli_statistic, a bar of 0 being none; says on standard
+ * error which are missed. */
 bool cli_bars_met(const double bar[CLI_STATISTICS], const char *what, const double errors[CLI_STATISTICS]);
 
 /* "fitting kimi-k26-v4 1 (45 rows)" on a terminal, nothing otherwise; NULL clears the line. */

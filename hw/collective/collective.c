@@ -20,9 +20,8 @@ static double ring_time(enum k25_backend protocol, double hops, double volume, c
     if (protocol == K25_BACKEND_NCCL_LL128)
         volume *= K25_LL128_LINE;
     double transfer = path + volume / (p[K25_NCCL_ETA] * share * group->ring_bandwidth);
-    return protocol == K25_BACKEND_NCCL_LL128
-               ? p[K25_NCCL_BASE] + hops * p[K25_NCCL_LL128_HOP] + transfer
-               : p[K25_NCCL_SIMPLE_BASE] + hops * p[K25_NCCL_SIMPLE_HOP] + transfer;
+    return protocol == K25_BACKEND_NCCL_LL128 ? p[K25_NCCL_BASE] + hops * p[K25_NCCL_LL128_HOP] + transfer
+                                              : p[K25_NCCL_SIMPLE_BASE] + hops * p[K25_NCCL_SIMPLE_HOP] + transfer;
 }
 
 double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k25_group *group,
@@ -105,11 +104,17 @@ double k25_normal_max(int n)
 {
     /* The sizes of a group that machines have, so that a prediction integrates nothing. */
     switch (n) {
-    case 1: return 0;
-    case 2: return 0.5641895835477563;
-    case 4: return 1.0293753730039641;
-    case 8: return 1.4236003060451664;
-    case 16: return 1.7659913931199750;
-    default: return integrate_normal_max(n);
+    case 1:
+        return 0;
+    case 2:
+        return 0.5641895835477563;
+    case 4:
+        return 1.0293753730039641;
+    case 8:
+        return 1.4236003060451664;
+    case 16:
+        return 1.7659913931199750;
+    default:
+        return integrate_normal_max(n);
     }
 }

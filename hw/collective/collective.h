@@ -9,16 +9,16 @@
  *                every rank signals its n-1 peers and reads them: a path for the flag, a path for the data. One
  *                rank's reads do not fill its own link (B_lone); those of several fill a link that they share
  *
- * Of the 128 bytes of an LL128 line 8 are the flag. A gather has n-1 hops and V = (n-1)/n of the gathered buffer, and takes
- * nccl.gather times what those cost. The LL form is empirical in p and g: half of an LL line is flags, so two GPUs reach at
- * most half of the link, and more ranks reach less than the ring promises.
- * Sources: NCCL src/graph/tuning.cc for the form; measured tables for the values (hw/params/params.yaml).
+ * Of the 128 bytes of an LL128 line 8 are the flag. A gather has n-1 hops and V = (n-1)/n of the gathered buffer, and
+ * takes nccl.gather times what those cost. The LL form is empirical in p and g: half of an LL line is flags, so two
+ * GPUs reach at most half of the link, and more ranks reach less than the ring promises. Sources: NCCL
+ * src/graph/tuning.cc for the form; measured tables for the values (hw/params/params.yaml).
  */
 #ifndef K25_HW_COLLECTIVE_COLLECTIVE_H
 #define K25_HW_COLLECTIVE_COLLECTIVE_H
 
-#include "hw/topology/machine.h"
 #include "hw/params/params.h"
+#include "hw/topology/machine.h"
 
 enum k25_backend { K25_BACKEND_NCCL_LL, K25_BACKEND_NCCL_LL128, K25_BACKEND_NCCL_SIMPLE, K25_BACKEND_ONESHOT };
 extern const char *const k25_backend_names[]; /* NULL-terminated */

@@ -65,8 +65,8 @@ static size_t walk(enum k25_contest contest, const struct k25_contestants *conte
     return count;
 }
 
-size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *contestants, double least,
-                      double most, struct k25_crossover crossovers[K25_MAX_CROSSOVERS])
+size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *contestants, double least, double most,
+                      struct k25_crossover crossovers[K25_MAX_CROSSOVERS])
 {
     double jump = contestants->params->value[K25_NCCL_LL_MAX], behind = nextafter(jump, INFINITY);
     if (contest != K25_CONTEST_AUTO || jump < least || behind > most)
@@ -80,8 +80,8 @@ size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *co
     return walk(contest, contestants, behind, most, crossovers, count);
 }
 
-double k25_wins_up_to(enum k25_backend backend, enum k25_contest contest,
-                      const struct k25_contestants *contestants, double least, double most)
+double k25_wins_up_to(enum k25_backend backend, enum k25_contest contest, const struct k25_contestants *contestants,
+                      double least, double most)
 {
     struct k25_crossover crossovers[K25_MAX_CROSSOVERS];
     if (k25_cheapest_allreduce(contest, contestants, least) != backend)
@@ -93,10 +93,9 @@ void k25_contest_prices(const struct k25_contestants *contestants, double bytes,
 {
     prices->bytes = bytes;
     for (int i = 0; i <= K25_BACKEND_ONESHOT; i++)
-        prices->time[i] =
-            i == K25_BACKEND_ONESHOT && !contestants->oneshot
-                ? NAN
-                : k25_allreduce_time((enum k25_backend)i, bytes, contestants->group, contestants->params);
+        prices->time[i] = i == K25_BACKEND_ONESHOT && !contestants->oneshot
+                              ? NAN
+                              : k25_allreduce_time((enum k25_backend)i, bytes, contestants->group, contestants->params);
     prices->left = k25_nccl_protocol(bytes, contestants->params);
     prices->cheapest_auto = k25_cheapest_allreduce(K25_CONTEST_AUTO, contestants, bytes);
     prices->cheapest_all = k25_cheapest_allreduce(K25_CONTEST_ALL, contestants, bytes);

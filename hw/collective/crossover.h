@@ -42,23 +42,22 @@ struct k25_crossover {
  * walked in steps of 2^(1/16), and a backend that wins over less than that between two wins of another may be
  * passed over; where NCCL left to itself changes its protocol the walk stops, so that this jump is exact. What
  * lies beyond K25_MAX_CROSSOVERS changes is not looked for. */
-size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *contestants, double least,
-                      double most, struct k25_crossover crossovers[K25_MAX_CROSSOVERS]);
+size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *contestants, double least, double most,
+                      struct k25_crossover crossovers[K25_MAX_CROSSOVERS]);
 
 /* The size up to which `backend` wins without a break from `least` on: `most` when it never loses, 0 when it does
  * not win at `least`. */
-double k25_wins_up_to(enum k25_backend backend, enum k25_contest contest,
-                      const struct k25_contestants *contestants, double least, double most);
+double k25_wins_up_to(enum k25_backend backend, enum k25_contest contest, const struct k25_contestants *contestants,
+                      double least, double most);
 
 /* Every backend at one size. */
 struct k25_contest_prices {
     double bytes;
-    double time[K25_BACKEND_ONESHOT + 1]; /* s by enum k25_backend; one-shot NAN when it does not take part */
-    enum k25_backend left;                /* the protocol that NCCL left to itself takes */
+    double time[K25_BACKEND_ONESHOT + 1];         /* s by enum k25_backend; one-shot NAN when it does not take part */
+    enum k25_backend left;                        /* the protocol that NCCL left to itself takes */
     enum k25_backend cheapest_auto, cheapest_all; /* winners of K25_CONTEST_AUTO and K25_CONTEST_ALL */
 };
-void k25_contest_prices(const struct k25_contestants *contestants, double bytes,
-                        struct k25_contest_prices *prices);
+void k25_contest_prices(const struct k25_contestants *contestants, double bytes, struct k25_contest_prices *prices);
 
 /* Size `i` of `count` (at least 2) on a geometric grid from `least` to `most`. */
 double k25_geometric_size(double least, double most, int count, int i);

@@ -1,4 +1,5 @@
-/* What the price of a collective (hw/collective/collective.c) and its slopes (hw/collective/slopes.c) share; not for others. */
+/* What the price of a collective (hw/collective/collective.c) and its slopes (hw/collective/slopes.c) share; not for
+ * others. */
 #ifndef K25_HW_COLLECTIVE_INTERNAL_H
 #define K25_HW_COLLECTIVE_INTERNAL_H
 

@@ -72,8 +72,8 @@ void k25_allreduce_slopes(enum k25_backend backend, double bytes, const struct k
     slopes->param[K25_ONESHOT_BASE] += weight * p[K25_ONESHOT_BASE];
     slopes->param[K25_ONESHOT_PEER] += weight * (n - 1) * p[K25_ONESHOT_PEER];
     slopes->figure[K25_FIGURE_LINK_LATENCY] += weight * 2 * group->peer_latency;
-    through_link(own < shared ? K25_ONESHOT_ETA : K25_ONESHOT_SHARED,
-                 weight * (n - 1) * bytes / fmin(own, shared), slopes);
+    through_link(own < shared ? K25_ONESHOT_ETA : K25_ONESHOT_SHARED, weight * (n - 1) * bytes / fmin(own, shared),
+                 slopes);
 }
 
 void k25_allgather_slopes(enum k25_backend protocol, double bytes, const struct k25_group *group,
@@ -110,8 +110,7 @@ void k25_send_slopes(double bytes, const struct k25_group *group, const struct k
     hop_slopes(group->ring_latency, bytes, group->ring_bandwidth, params, weight, slopes);
 }
 
-double k25_wait_slopes(int n, double segment, const struct k25_params *params, double weight,
-                       struct k25_slopes *slopes)
+double k25_wait_slopes(int n, double segment, const struct k25_params *params, double weight, struct k25_slopes *slopes)
 {
     const double *p = params->value;
     if (n == 1)

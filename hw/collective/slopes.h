@@ -1,5 +1,5 @@
-/* How the time of a collective (hw/collective/collective.h) follows the parameters and the links; hw/params/slopes.h says how. The arguments
- * before `weight` are those of the function that gives the time. */
+/* How the time of a collective (hw/collective/collective.h) follows the parameters and the links; hw/params/slopes.h
+ * says how. The arguments before `weight` are those of the function that gives the time. */
 #ifndef K25_HW_COLLECTIVE_SLOPES_H
 #define K25_HW_COLLECTIVE_SLOPES_H
 

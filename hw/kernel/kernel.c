@@ -3,8 +3,8 @@
 #include <math.h>
 
 const char *const k25_kernel_class_names[] = {
-    "gemm_bf16", "gemm_fp8", "gemm_fp4", "gemm_int4", "bmm", "elementwise",
-    "moe_bf16",  "moe_fp8",  "moe_int4", "moe_fp4",   "mla", "gqa", "indexer", "linear", NULL,
+    "gemm_bf16", "gemm_fp8", "gemm_fp4", "gemm_int4", "bmm",     "elementwise", "moe_bf16", "moe_fp8",
+    "moe_int4",  "moe_fp4",  "mla",      "gqa",       "indexer", "linear",      NULL,
 };
 const char *const k25_bound_names[] = {"floor", "memory", "compute", "latency", NULL};
 
@@ -21,8 +21,7 @@ const struct k25_class_params k25_class_params[K25_KERNEL_CLASSES] = {
                              K25_PEAK_BF16},
     [K25_KERNEL_MOE_FP8] = {K25_MOE_FP8_T0, NONE, K25_MOE_EXPERT, K25_MOE_FP8_MEM, K25_MOE_FP8_MAC, K25_MOE_K,
                             K25_PEAK_FP8},
-    [K25_KERNEL_MOE_INT4] = {K25_MOE_INT4_T0, NONE, NONE, K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_K,
-                             K25_PEAK_BF16},
+    [K25_KERNEL_MOE_INT4] = {K25_MOE_INT4_T0, NONE, NONE, K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_K, K25_PEAK_BF16},
     [K25_KERNEL_MOE_FP4] = {K25_MOE_FP4_T0, NONE, K25_MOE_EXPERT, K25_MOE_FP4_MEM, K25_MOE_FP4_MAC, K25_MOE_K,
                             K25_PEAK_FP4},
     [K25_KERNEL_MLA] = {K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC, K25_MLA_TOKEN,

@@ -17,8 +17,8 @@
 
 #include <stdbool.h>
 
-#include "hw/topology/machine.h"
 #include "hw/params/params.h"
+#include "hw/topology/machine.h"
 
 enum k25_kernel_class {
     K25_KERNEL_GEMM_BF16,
@@ -42,8 +42,8 @@ enum k25_bound { K25_BOUND_FLOOR, K25_BOUND_MEMORY, K25_BOUND_COMPUTE, K25_BOUND
 
 #define K25_SHAPE 3
 
-/* How the work of a call follows what it was made from, as d ln work / d ln of that: for hw/kernel/slopes.h. Each stands
- * beside its formula in the functions below; all 0: the work follows no parameter. */
+/* How the work of a call follows what it was made from, as d ln work / d ln of that: for hw/kernel/slopes.h. Each
+ * stands beside its formula in the functions below; all 0: the work follows no parameter. */
 struct k25_call_elasticity {
     int serial_param; /* enum k25_param that the serial steps follow */
     double serial;
@@ -108,17 +108,17 @@ struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, 
 /* Decode attention over a cache, one step of `sequences` sequences with `rows` query rows each. */
 struct k25_attention_work {
     double sequences, rows;
-    bool apart;         /* rows of one sequence walk its cache one by one, each as a sequence of its own */
-    double context;     /* tokens read of each sequence's cache */
-    double heads;       /* query heads on this rank */
-    double kv_heads;    /* key-value heads on this rank (grouped-query only) */
+    bool apart;                /* rows of one sequence walk its cache one by one, each as a sequence of its own */
+    double context;            /* tokens read of each sequence's cache */
+    double heads;              /* query heads on this rank */
+    double kv_heads;           /* key-value heads on this rank (grouped-query only) */
     double key_dim, value_dim; /* elements a head multiplies; MLA: latent + rope, latent */
-    double cache_bytes; /* of one token of one sequence on this rank, one layer */
-    double splits;      /* of the context; 0: the kernel's own rule */
+    double cache_bytes;        /* of one token of one sequence on this rank, one layer */
+    double splits;             /* of the context; 0: the kernel's own rule */
     double sms;
 };
-/* MLA, Triton-style: blocks of 16 query rows (heads x rows of a sequence), each walking `splits` parts of the context as
- * thread blocks, one an SM; every block reads the cache again. */
+/* MLA, Triton-style: blocks of 16 query rows (heads x rows of a sequence), each walking `splits` parts of the context
+ * as thread blocks, one an SM; every block reads the cache again. */
 struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const struct k25_params *params);
 struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const struct k25_params *params);
 
@@ -131,8 +131,8 @@ struct k25_kernel_call k25_indexer_call(const struct k25_attention_work *work);
 struct k25_kernel_call k25_linear_call(double sequences, double rows, double heads, double key_dim, double value_dim,
                                        double state_bytes);
 
-/* Attention of `tokens` prompt tokens of one sequence over `context` cached ones and those before them, of which a token
- * sees `reach` at most. */
+/* Attention of `tokens` prompt tokens of one sequence over `context` cached ones and those before them, of which a
+ * token sees `reach` at most. */
 struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double reach, double heads,
                                         double key_dim, double value_dim, double cache_bytes);
 

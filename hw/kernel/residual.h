@@ -30,7 +30,7 @@ struct k25_residual_site {
 };
 
 struct k25_residual_table {
-    size_t count; /* 0: no table */
+    size_t count;                   /* 0: no table */
     struct k25_residual_site *site; /* a tree in place: the middle one splits the others along one coordinate */
 };
 
@@ -44,8 +44,8 @@ bool k25_residual_class(int class);
 
 /* Replaces the table of a class by a copy of `count` sites. Sites of one shape become one, with the mean of their
  * values. False when memory is out. */
-bool k25_residuals_set(struct k25_residuals *residuals, int class, const struct k25_residual_site *sites,
-                       size_t count, struct k25_error *error);
+bool k25_residuals_set(struct k25_residuals *residuals, int class, const struct k25_residual_site *sites, size_t count,
+                       struct k25_error *error);
 void k25_residuals_free(struct k25_residuals *residuals);
 
 /* Classes with a table. `residuals` may be NULL. */

@@ -17,7 +17,7 @@ const char *const k25_param_names[] = {
 #define X(id, name, unit, scale, doc) name,
     K25_PARAM_LIST(X)
 #undef X
-    NULL,
+        NULL,
 };
 
 struct prior_record {
@@ -27,8 +27,10 @@ struct prior_record {
 };
 
 static const struct k25_field prior_fields[] = {
-    K25_FIELD(REAL, prior_record, centre, .min = 1e-12, .max = 1e12, .doc = "the value expected before anything is measured"),
-    K25_FIELD(REAL, prior_record, spread, .fallback = "0", .min = 0, .max = 5, .doc = "standard deviation of its natural logarithm; 0: a constant"),
+    K25_FIELD(REAL, prior_record, centre, .min = 1e-12, .max = 1e12,
+              .doc = "the value expected before anything is measured"),
+    K25_FIELD(REAL, prior_record, spread, .fallback = "0", .min = 0, .max = 5,
+              .doc = "standard deviation of its natural logarithm; 0: a constant"),
     K25_FIELD(TEXT, prior_record, unit, .fallback = "", .doc = "must be the parameter's unit"),
     K25_FIELD(TEXT, prior_record, source, .doc = "where the prior comes from"),
     {.key = NULL},
@@ -46,12 +48,13 @@ static const struct k25_field file_fields[] = {
 bool k25_param_valid(int id, double value)
 {
     static const int divisors[] = {
-        K25_P_NORM,       K25_KERNEL_SCALE, K25_BANDWIDTH,    K25_GEMM_MEM,     K25_GEMM_MAC,        K25_FP8_MEM,
-        K25_FP8_MAC,      K25_FP4_MEM,      K25_FP4_MAC,      K25_INT4_MEM,     K25_INT4_MAC,        K25_K_SPLIT,
-        K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_FP4_MEM,  K25_MOE_FP4_MAC,  K25_MOE_FP8_MEM,     K25_MOE_FP8_MAC,
-        K25_MOE_BF16_MEM, K25_MOE_BF16_MAC, K25_MLA_MEM,      K25_MLA_SPLITS,   K25_MLA_SPLIT_TOKENS, K25_GQA_MEM,
-        K25_GQA_SPLIT_TOKENS, K25_NCCL_LL,  K25_NCCL_LL_NORM, K25_NCCL_ETA,     K25_NCCL_RING,       K25_ONESHOT_ETA,
-        K25_INDEXER_MEM,      K25_LINEAR_MEM,  K25_ONESHOT_SHARED,
+        K25_P_NORM,      K25_KERNEL_SCALE, K25_BANDWIDTH,        K25_GEMM_MEM,     K25_GEMM_MAC,
+        K25_FP8_MEM,     K25_FP8_MAC,      K25_FP4_MEM,          K25_FP4_MAC,      K25_INT4_MEM,
+        K25_INT4_MAC,    K25_K_SPLIT,      K25_MOE_INT4_MEM,     K25_MOE_INT4_MAC, K25_MOE_FP4_MEM,
+        K25_MOE_FP4_MAC, K25_MOE_FP8_MEM,  K25_MOE_FP8_MAC,      K25_MOE_BF16_MEM, K25_MOE_BF16_MAC,
+        K25_MLA_MEM,     K25_MLA_SPLITS,   K25_MLA_SPLIT_TOKENS, K25_GQA_MEM,      K25_GQA_SPLIT_TOKENS,
+        K25_NCCL_LL,     K25_NCCL_LL_NORM, K25_NCCL_ETA,         K25_NCCL_RING,    K25_ONESHOT_ETA,
+        K25_INDEXER_MEM, K25_LINEAR_MEM,   K25_ONESHOT_SHARED,
     };
     double in_unit = value / k25_param_info[id].scale;
     if (id == K25_P_NORM || id == K25_NCCL_LL_NORM)
@@ -105,8 +108,7 @@ static bool load_prior(const char *file, const struct k25_yaml_node *key, const 
     return inputs == NULL || k25_inputs_record(inputs, input, error);
 }
 
-bool k25_priors_load(const char *path, struct k25_priors *priors, struct k25_inputs *inputs,
-                     struct k25_error *error)
+bool k25_priors_load(const char *path, struct k25_priors *priors, struct k25_inputs *inputs, struct k25_error *error)
 {
     memset(priors, 0, sizeof *priors);
     struct k25_yaml *yaml = k25_yaml_read(path, error);

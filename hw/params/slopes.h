@@ -10,8 +10,8 @@
 #include "hw/params/params.h"
 
 enum k25_figure {
-    K25_FIGURE_BANDWIDTH,      /* of the GPU's memory */
-    K25_FIGURE_PEAK_BF16,      /* arithmetic */
+    K25_FIGURE_BANDWIDTH, /* of the GPU's memory */
+    K25_FIGURE_PEAK_BF16, /* arithmetic */
     K25_FIGURE_PEAK_FP8,
     K25_FIGURE_PEAK_FP4,
     K25_FIGURE_LINK_BANDWIDTH, /* of all links at once */

@@ -84,8 +84,7 @@ bool k25_machine_add_link(struct k25_machine *machine, struct k25_link link, str
 }
 
 /* What one end of a PCIe link adds to its latency: the halves of a switch or root lie on its two sides. */
-static double end_latency_us(int kind, const struct k25_link_figures *pcie,
-                             const struct k25_link_defaults *defaults)
+static double end_latency_us(int kind, const struct k25_link_figures *pcie, const struct k25_link_defaults *defaults)
 {
     switch (kind) {
     case K25_V_GPU:
@@ -97,8 +96,8 @@ static double end_latency_us(int kind, const struct k25_link_figures *pcie,
     }
 }
 
-bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie,
-                      int nvlinks, const struct k25_link_defaults *defaults, struct k25_error *error)
+bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie, int nvlinks,
+                      const struct k25_link_defaults *defaults, struct k25_error *error)
 {
     int a = machine->vertex[from].kind, b = machine->vertex[to].kind;
     int kind = kind_between(a, b);
@@ -319,8 +318,7 @@ bool k25_machine_group(const struct k25_machine *machine, int n, struct k25_grou
 {
     if (n < 1 || n > machine->gpus)
         return k25_fail(error, K25_BAD_INPUT, "a group of %d GPUs does not fit a machine of %d", n, machine->gpus);
-    *group = (struct k25_group){
-        .n = n, .nvlink = true, .lone_bandwidth = INFINITY, .worst_class = K25_PATH_NVLINK};
+    *group = (struct k25_group){.n = n, .nvlink = true, .lone_bandwidth = INFINITY, .worst_class = K25_PATH_NVLINK};
     int ring[2 * K25_MAX_LINKS] = {0}, peer[2 * K25_MAX_LINKS] = {0};
     for (int a = 0; a < n; a++) {
         struct source source;

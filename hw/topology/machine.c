@@ -16,11 +16,15 @@ static const struct k25_field gpu_fields[] = {
     K25_FIELD(TEXT, k25_gpu, name, .doc = "what the maker calls it"),
     K25_FIELD(INT, k25_gpu, sms, .min = 1, .max = 10000, .doc = "streaming multiprocessors"),
     K25_FIELD(REAL, k25_gpu, memory_mib, .min = 1, .max = 1e9, .unit = "MiB", .doc = "memory as the driver reports it"),
-    K25_FIELD(REAL, k25_gpu, bandwidth_gbs, .min = 1e-3, .max = 1e6, .unit = "GB/s", .doc = "memory bandwidth, data sheet"),
+    K25_FIELD(REAL, k25_gpu, bandwidth_gbs, .min = 1e-3, .max = 1e6, .unit = "GB/s",
+              .doc = "memory bandwidth, data sheet"),
     K25_FIELD(REAL, k25_gpu, l2_mib, .min = 1e-3, .max = 1e6, .unit = "MiB", .doc = "L2 cache"),
-    K25_FIELD(REAL, k25_gpu, peak_bf16_tflops, .min = 1e-3, .max = 1e9, .unit = "TFLOP/s", .doc = "dense BF16 tensor peak, FP32 accumulate"),
-    K25_FIELD(REAL, k25_gpu, peak_fp8_tflops, .fallback = "0", .min = 0, .max = 1e9, .unit = "TFLOP/s", .doc = "dense FP8 tensor peak; 0: not supported"),
-    K25_FIELD(REAL, k25_gpu, peak_fp4_tflops, .fallback = "0", .min = 0, .max = 1e9, .unit = "TFLOP/s", .doc = "dense FP4 tensor peak; 0: not supported"),
+    K25_FIELD(REAL, k25_gpu, peak_bf16_tflops, .min = 1e-3, .max = 1e9, .unit = "TFLOP/s",
+              .doc = "dense BF16 tensor peak, FP32 accumulate"),
+    K25_FIELD(REAL, k25_gpu, peak_fp8_tflops, .fallback = "0", .min = 0, .max = 1e9, .unit = "TFLOP/s",
+              .doc = "dense FP8 tensor peak; 0: not supported"),
+    K25_FIELD(REAL, k25_gpu, peak_fp4_tflops, .fallback = "0", .min = 0, .max = 1e9, .unit = "TFLOP/s",
+              .doc = "dense FP4 tensor peak; 0: not supported"),
     K25_FIELD(REAL, k25_gpu, power_w, .min = 1, .max = 1e5, .unit = "W", .doc = "power limit"),
     {0},
 };
@@ -35,17 +39,23 @@ const struct k25_field k25_machine_fields[] = {
     K25_FIELD(TEXT, k25_machine, name, .doc = "what people call the machine"),
     K25_FIELD(TEXT, k25_machine, source, .doc = "where its figures are from"),
     K25_FIELD(MAP, k25_machine, gpu, .fields = gpu_fields, .doc = "one of its equal GPUs"),
-    K25_FIELD(BOOL, k25_machine, p2p, .fallback = "true", .doc = "GPUs reach each other's memory; otherwise every hop goes through host memory"),
-    K25_FIELD(REAL, k25_machine, host_staging_latency_us, .min = 0, .max = 1e6, .unit = "us", .doc = "added to every hop without P2P"),
-    K25_FIELD(REAL, k25_machine, price_per_hour, .fallback = "0", .min = 0, .max = 1e6, .unit = "USD", .doc = "of the whole machine; 0: unknown"),
+    K25_FIELD(BOOL, k25_machine, p2p, .fallback = "true",
+              .doc = "GPUs reach each other's memory; otherwise every hop goes through host memory"),
+    K25_FIELD(REAL, k25_machine, host_staging_latency_us, .min = 0, .max = 1e6, .unit = "us",
+              .doc = "added to every hop without P2P"),
+    K25_FIELD(REAL, k25_machine, price_per_hour, .fallback = "0", .min = 0, .max = 1e6, .unit = "USD",
+              .doc = "of the whole machine; 0: unknown"),
     K25_FIELD(TEXT, k25_machine, topology, .fallback = "", .doc = "the one-line form; this or graph"),
-    K25_FIELD(MAP, k25_machine, graph, .fallback = "", .fields = graph_fields, .doc = "vertices and links; this or topology"),
-    K25_FIELD(BOOL, k25_machine, assumed_links, .fallback = "false", .doc = "the link figures are defaults, not measured"),
+    K25_FIELD(MAP, k25_machine, graph, .fallback = "", .fields = graph_fields,
+              .doc = "vertices and links; this or topology"),
+    K25_FIELD(BOOL, k25_machine, assumed_links, .fallback = "false",
+              .doc = "the link figures are defaults, not measured"),
     {0},
 };
 
 static const struct k25_field figure_fields[] = {
-    K25_FIELD(REAL, k25_link_figures, bandwidth_gbs, .min = 1e-3, .max = 1e6, .unit = "GB/s", .doc = "in one direction"),
+    K25_FIELD(REAL, k25_link_figures, bandwidth_gbs, .min = 1e-3, .max = 1e6, .unit = "GB/s",
+              .doc = "in one direction"),
     K25_FIELD(REAL, k25_link_figures, latency_us, .min = 0, .max = 1e6, .unit = "us", .doc = "one way"),
     {0},
 };
@@ -59,8 +69,10 @@ const struct k25_field k25_link_defaults_fields[] = {
     FIGURES(xgmi, "socket to socket"),
     FIGURES(nvlink, "one NVLink; the latency is of each GPU's end"),
     K25_FIELD(INT, k25_link_defaults, nvlinks, .min = 1, .max = 1000, .doc = "NVLinks of one GPU"),
-    K25_FIELD(REAL, k25_link_defaults, switch_latency_us, .min = 0, .max = 1e6, .unit = "us", .doc = "to pass through a PCIe switch"),
-    K25_FIELD(REAL, k25_link_defaults, root_latency_us, .min = 0, .max = 1e6, .unit = "us", .doc = "to pass through a host bridge"),
+    K25_FIELD(REAL, k25_link_defaults, switch_latency_us, .min = 0, .max = 1e6, .unit = "us",
+              .doc = "to pass through a PCIe switch"),
+    K25_FIELD(REAL, k25_link_defaults, root_latency_us, .min = 0, .max = 1e6, .unit = "us",
+              .doc = "to pass through a host bridge"),
     {0},
 };
 
@@ -81,8 +93,10 @@ static const struct k25_field link_fields[] = {
     K25_FIELD(TEXT, link_entry, from, .doc = "a vertex"),
     K25_FIELD(TEXT, link_entry, to, .doc = "a vertex"),
     K25_FIELD(ENUM, link_entry, kind, .names = link_kinds, .doc = "what it is"),
-    K25_FIELD_AS(REAL, link_entry, figures.bandwidth_gbs, "bandwidth_gbs", .min = 1e-3, .max = 1e6, .unit = "GB/s", .doc = "in one direction"),
-    K25_FIELD_AS(REAL, link_entry, figures.latency_us, "latency_us", .min = 0, .max = 1e6, .unit = "us", .doc = "one way"),
+    K25_FIELD_AS(REAL, link_entry, figures.bandwidth_gbs, "bandwidth_gbs", .min = 1e-3, .max = 1e6, .unit = "GB/s",
+                 .doc = "in one direction"),
+    K25_FIELD_AS(REAL, link_entry, figures.latency_us, "latency_us", .min = 0, .max = 1e6, .unit = "us",
+                 .doc = "one way"),
     {0},
 };
 
@@ -96,8 +110,8 @@ bool k25_link_defaults_load(const char *path, struct k25_link_defaults *defaults
         return false;
     *defaults = (struct k25_link_defaults){0};
     bool done = k25_schema_head(yaml, "link_defaults", error) &&
-                k25_schema_load(k25_link_defaults_fields, "links", k25_yaml_root(yaml), k25_yaml_file(yaml),
-                                defaults, inputs, error);
+                k25_schema_load(k25_link_defaults_fields, "links", k25_yaml_root(yaml), k25_yaml_file(yaml), defaults,
+                                inputs, error);
     k25_yaml_free(yaml);
     return done;
 }
@@ -109,8 +123,7 @@ static bool fail_at_node(const char *file, const struct k25_yaml_node *node, con
     return k25_fail_at(error, file, node->line, node->column, "%s: %s", path, cause->message);
 }
 
-static bool need_list(const struct k25_yaml_node *node, const char *path, const char *file,
-                      struct k25_error *error)
+static bool need_list(const struct k25_yaml_node *node, const char *path, const char *file, struct k25_error *error)
 {
     return node->kind == K25_YAML_SEQUENCE ||
            k25_fail_at(error, file, node->line, node->column, "%s: expected a list, found %s", path,
@@ -191,8 +204,7 @@ static bool build(const struct k25_yaml_node *root, const char *file, const stru
     struct k25_error cause;
     if (line == graph)
         return k25_fail_at(error, file, (at ? at : root)->line, (at ? at : root)->column,
-                           "a machine has either 'topology' or 'graph', this one has %s",
-                           graph ? "both" : "neither");
+                           "a machine has either 'topology' or 'graph', this one has %s", graph ? "both" : "neither");
     if (line) {
         char text[sizeof machine->topology];
         memcpy(text, machine->topology, sizeof text);
@@ -277,8 +289,7 @@ static void print_gpu(FILE *out, const struct k25_gpu *gpu)
     print_text(out, "  name", gpu->name);
     fprintf(out, "\n  sms: %d\n  memory_mib: %.15g\n  bandwidth_gbs: %.15g\n  l2_mib: %.15g\n", gpu->sms,
             gpu->memory_mib, gpu->bandwidth_gbs, gpu->l2_mib);
-    fprintf(out,
-            "  peak_bf16_tflops: %.15g\n  peak_fp8_tflops: %.15g\n  peak_fp4_tflops: %.15g\n  power_w: %.15g\n",
+    fprintf(out, "  peak_bf16_tflops: %.15g\n  peak_fp8_tflops: %.15g\n  peak_fp4_tflops: %.15g\n  power_w: %.15g\n",
             gpu->peak_bf16_tflops, gpu->peak_fp8_tflops, gpu->peak_fp4_tflops, gpu->power_w);
 }
 

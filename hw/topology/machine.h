@@ -37,12 +37,30 @@ struct k25_gpu {
 };
 
 /* bytes, bytes/s and flop/s */
-static inline double k25_gpu_memory(const struct k25_gpu *gpu) { return gpu->memory_mib * 1048576.0; }
-static inline double k25_gpu_l2(const struct k25_gpu *gpu) { return gpu->l2_mib * 1048576.0; }
-static inline double k25_gpu_bandwidth(const struct k25_gpu *gpu) { return gpu->bandwidth_gbs * 1e9; }
-static inline double k25_gpu_bf16(const struct k25_gpu *gpu) { return gpu->peak_bf16_tflops * 1e12; }
-static inline double k25_gpu_fp8(const struct k25_gpu *gpu) { return gpu->peak_fp8_tflops * 1e12; }
-static inline double k25_gpu_fp4(const struct k25_gpu *gpu) { return gpu->peak_fp4_tflops * 1e12; }
+static inline double k25_gpu_memory(const struct k25_gpu *gpu)
+{
+    return gpu->memory_mib * 1048576.0;
+}
+static inline double k25_gpu_l2(const struct k25_gpu *gpu)
+{
+    return gpu->l2_mib * 1048576.0;
+}
+static inline double k25_gpu_bandwidth(const struct k25_gpu *gpu)
+{
+    return gpu->bandwidth_gbs * 1e9;
+}
+static inline double k25_gpu_bf16(const struct k25_gpu *gpu)
+{
+    return gpu->peak_bf16_tflops * 1e12;
+}
+static inline double k25_gpu_fp8(const struct k25_gpu *gpu)
+{
+    return gpu->peak_fp8_tflops * 1e12;
+}
+static inline double k25_gpu_fp4(const struct k25_gpu *gpu)
+{
+    return gpu->peak_fp4_tflops * 1e12;
+}
 
 /* A root is a host bridge with its root port; a socket is a NUMA node with its memory. */
 enum k25_vertex_kind { K25_V_GPU, K25_V_SWITCH, K25_V_ROOT, K25_V_SOCKET, K25_V_NVSWITCH };
@@ -69,9 +87,9 @@ struct k25_machine {
     char name[64];
     char source[256];
     int gpus;
-    bool p2p; /* GPUs reach each other's memory; without it every hop goes through host memory */
+    bool p2p;                       /* GPUs reach each other's memory; without it every hop goes through host memory */
     double host_staging_latency_us; /* added to such a hop */
-    double price_per_hour; /* USD, of the whole machine; 0: unknown */
+    double price_per_hour;          /* USD, of the whole machine; 0: unknown */
     struct k25_gpu gpu;
     char topology[128]; /* the one-line form the graph was built from; "" when it came from elsewhere */
     struct k25_graph_nodes graph;
@@ -81,8 +99,8 @@ struct k25_machine {
     bool assumed_links; /* the link figures are defaults, not measured or read from a file */
 };
 
-/* The figures a link gets when a topology names only its kind (hw/topology/links.yaml, each with its source). The latency
- * of a PCIe link is what its two ends add: `pcie.latency_us` at a GPU, half of `switch_latency_us` at a switch,
+/* The figures a link gets when a topology names only its kind (hw/topology/links.yaml, each with its source). The
+ * latency of a PCIe link is what its two ends add: `pcie.latency_us` at a GPU, half of `switch_latency_us` at a switch,
  * half of `root_latency_us` at a root. An NVLink adds `nvlink.latency_us` at every GPU. */
 struct k25_link_figures {
     double bandwidth_gbs; /* in one direction */
@@ -159,12 +177,11 @@ bool k25_machine_synthetic(const char *text, const struct k25_link_defaults *def
 
 /* Replaces the graph of a machine by one whose paths have the classes of an `nvidia-smi topo -m` matrix (text; "-"
  * for standard input); sets `gpus`. Link figures come from the defaults: `assumed_links` is set. */
-bool k25_machine_import_topo(const char *path, const struct k25_link_defaults *defaults,
-                             struct k25_machine *machine, struct k25_error *error);
+bool k25_machine_import_topo(const char *path, const struct k25_link_defaults *defaults, struct k25_machine *machine,
+                             struct k25_error *error);
 /* The same from text; `name` stands for the file in messages. */
-bool k25_machine_parse_topo(const char *text, size_t size, const char *name,
-                            const struct k25_link_defaults *defaults, struct k25_machine *machine,
-                            struct k25_error *error);
+bool k25_machine_parse_topo(const char *text, size_t size, const char *name, const struct k25_link_defaults *defaults,
+                            struct k25_machine *machine, struct k25_error *error);
 
 /* False when there is no such path: the same GPU twice, or GPUs that no link joins. */
 bool k25_machine_path(const struct k25_machine *machine, int gpu_a, int gpu_b, struct k25_path *path);
@@ -178,8 +195,8 @@ bool k25_machine_add_vertex(struct k25_machine *machine, enum k25_vertex_kind ki
 bool k25_machine_add_link(struct k25_machine *machine, struct k25_link link, struct k25_error *error);
 /* Joins two vertices with the default figures of what they are; `pcie` is the generation of PCIe links, `nvlinks`
  * how many NVLinks run side by side. */
-bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie,
-                      int nvlinks, const struct k25_link_defaults *defaults, struct k25_error *error);
+bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie, int nvlinks,
+                      const struct k25_link_defaults *defaults, struct k25_error *error);
 /* False unless there is a GPU and every two GPUs have a path. */
 bool k25_machine_check(const struct k25_machine *machine, struct k25_error *error);
 

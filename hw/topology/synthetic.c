@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-#define EXPECTED                                                                                                  \
+#define EXPECTED                                                                                                       \
     "expected \"[N socket,] [N switch [each],]... N gpu [each], pcie4|pcie5 [, nvlink]\" or \"N gpu, nvlink\""
 
 enum { MAX_LEVELS = 6, MAX_WORDS = 3, WORD = 32 };
@@ -116,11 +116,11 @@ static bool read_level(struct form *form, const struct item *item, struct k25_er
     if (level.each)
         level.total *= above->total;
     else if (above && level.total % above->total != 0)
-        return k25_fail(error, K25_BAD_INPUT, "\"%s\": %d %s do not spread evenly over %d %s", form->text,
-                        level.total, nouns[kind], above->total, nouns[above->kind]);
+        return k25_fail(error, K25_BAD_INPUT, "\"%s\": %d %s do not spread evenly over %d %s", form->text, level.total,
+                        nouns[kind], above->total, nouns[above->kind]);
     if (level.total > K25_MAX_GPUS)
-        return k25_fail(error, K25_BAD_INPUT, "\"%s\": %d %s are more than %d", form->text, level.total,
-                        nouns[kind], K25_MAX_GPUS);
+        return k25_fail(error, K25_BAD_INPUT, "\"%s\": %d %s are more than %d", form->text, level.total, nouns[kind],
+                        K25_MAX_GPUS);
     form->level[form->levels++] = level;
     return true;
 }
@@ -162,8 +162,8 @@ static bool add_many(struct k25_machine *machine, int kind, int count, int *firs
 }
 
 /* Joins the PCIe tree, level by level; between a socket and what hangs on it goes a root. */
-static bool build_pcie(const struct form *form, const struct k25_link_defaults *defaults,
-                       struct k25_machine *machine, struct k25_error *error)
+static bool build_pcie(const struct form *form, const struct k25_link_defaults *defaults, struct k25_machine *machine,
+                       struct k25_error *error)
 {
     bool named = form->level[0].kind == K25_V_SOCKET;
     int above_total = named ? form->level[0].total : 1, above;
@@ -184,8 +184,7 @@ static bool build_pcie(const struct form *form, const struct k25_link_defaults *
             int parent = above + i / (level->total / above_total);
             if (root >= 0 && !k25_machine_join(machine, root + i, parent, form->pcie, 0, defaults, error))
                 return false;
-            if (!k25_machine_join(machine, first + i, root >= 0 ? root + i : parent, form->pcie, 0, defaults,
-                                  error))
+            if (!k25_machine_join(machine, first + i, root >= 0 ? root + i : parent, form->pcie, 0, defaults, error))
                 return false;
         }
         above = first;

@@ -103,8 +103,7 @@ static bool read_header(struct reader *reader, struct matrix *matrix, struct k25
                 return k25_fail_at(error, matrix->name, reader->line, token.column, "expected GPU%d, found %s",
                                    matrix->gpus, token.text);
             if (number == K25_MAX_GPUS)
-                return k25_fail_at(error, matrix->name, reader->line, token.column, "more than %d GPUs",
-                                   K25_MAX_GPUS);
+                return k25_fail_at(error, matrix->name, reader->line, token.column, "more than %d GPUs", K25_MAX_GPUS);
             matrix->gpus++;
         }
     } while (matrix->gpus == 0 && next_line(reader));
@@ -117,8 +116,7 @@ static bool read_cell(const struct matrix *matrix, const struct token *token, bo
 {
     if (diagonal != (strcmp(token->text, "X") == 0))
         return k25_fail_at(error, matrix->name, cell->line, cell->column,
-                           diagonal ? "expected X on the diagonal, found %s" : "%s is off the diagonal",
-                           token->text);
+                           diagonal ? "expected X on the diagonal, found %s" : "%s is off the diagonal", token->text);
     if (diagonal)
         return true;
     cell->nvlinks = numbered(token->text, "NV");
@@ -163,8 +161,8 @@ static bool read_rows(struct reader *reader, struct matrix *matrix, struct k25_e
         if (!next_token(reader, &token))
             continue;
         if (numbered(token.text, "GPU") != matrix->rows)
-            return k25_fail_at(error, matrix->name, reader->line, token.column,
-                               "expected the row of GPU%d, found %s", matrix->rows, token.text);
+            return k25_fail_at(error, matrix->name, reader->line, token.column, "expected the row of GPU%d, found %s",
+                               matrix->rows, token.text);
         if (!read_row(reader, matrix, error))
             return false;
     }
@@ -193,8 +191,7 @@ static bool check_symmetry(const struct matrix *matrix, struct k25_error *error)
             if (here->class != there->class || here->nvlinks != there->nvlinks)
                 return k25_fail_at(error, matrix->name, here->line, here->column,
                                    "GPU%d to GPU%d is %s, but GPU%d to GPU%d is %s", a, b,
-                                   cell_name(here, name, sizeof name), b, a,
-                                   cell_name(there, other, sizeof other));
+                                   cell_name(here, name, sizeof name), b, a, cell_name(there, other, sizeof other));
         }
     return true;
 }
@@ -242,8 +239,7 @@ static bool find_groups(const struct matrix *matrix, grouping group, struct k25_
     /* NVLinked GPUs that nothing sets apart share a socket: eight sockets for eight NV18 GPUs would be odd */
     for (int a = 0; a < n; a++)
         for (int b = 0; b < a; b++)
-            if (matrix->cell[a][b].class == K25_PATH_NVLINK &&
-                group[K25_PATH_NODE][a] != group[K25_PATH_NODE][b] &&
+            if (matrix->cell[a][b].class == K25_PATH_NVLINK && group[K25_PATH_NODE][a] != group[K25_PATH_NODE][b] &&
                 may_share(matrix, group[K25_PATH_NODE], a, b))
                 unite(group[K25_PATH_NODE], n, a, b);
     return true;
@@ -339,8 +335,8 @@ static bool build_nvlinks(struct builder *builder)
     return true;
 }
 
-static bool build(const struct matrix *matrix, const struct k25_link_defaults *defaults,
-                  struct k25_machine *machine, struct k25_error *error)
+static bool build(const struct matrix *matrix, const struct k25_link_defaults *defaults, struct k25_machine *machine,
+                  struct k25_error *error)
 {
     grouping group;
     if (!find_groups(matrix, group, error))
@@ -359,9 +355,8 @@ static bool build(const struct matrix *matrix, const struct k25_link_defaults *d
     return true;
 }
 
-bool k25_machine_parse_topo(const char *text, size_t size, const char *name,
-                            const struct k25_link_defaults *defaults, struct k25_machine *machine,
-                            struct k25_error *error)
+bool k25_machine_parse_topo(const char *text, size_t size, const char *name, const struct k25_link_defaults *defaults,
+                            struct k25_machine *machine, struct k25_error *error)
 {
     struct reader reader = {.at = text, .line_start = text, .end = text + size, .line = 1};
     struct matrix *matrix = calloc(1, sizeof *matrix);
@@ -374,15 +369,14 @@ bool k25_machine_parse_topo(const char *text, size_t size, const char *name,
     return done;
 }
 
-bool k25_machine_import_topo(const char *path, const struct k25_link_defaults *defaults,
-                             struct k25_machine *machine, struct k25_error *error)
+bool k25_machine_import_topo(const char *path, const struct k25_link_defaults *defaults, struct k25_machine *machine,
+                             struct k25_error *error)
 {
     size_t size;
     char *text = k25_file_read(path, TOPO_BYTES, &size, error);
     if (!text)
         return false;
-    bool done =
-        k25_machine_parse_topo(text, size, strcmp(path, "-") == 0 ? "<stdin>" : path, defaults, machine, error);
+    bool done = k25_machine_parse_topo(text, size, strcmp(path, "-") == 0 ? "<stdin>" : path, defaults, machine, error);
     free(text);
     return done;
 }

@@ -15,11 +15,13 @@ const char *const k25_qk_norm_names[] = {"none", "head", "full", NULL};
 /* Wide enough for any model built so far, narrow enough that no product of four sizes leaves a double's 2^53. */
 #define SIZE_MAX_ELEMENTS 10000000
 
-#define SIZE(record, member, low, text) K25_FIELD(INT, record, member, .min = (low), .max = SIZE_MAX_ELEMENTS, .doc = (text))
-#define SIZE_OR(record, member, standard, text) \
+#define SIZE(record, member, low, text)                                                                                \
+    K25_FIELD(INT, record, member, .min = (low), .max = SIZE_MAX_ELEMENTS, .doc = (text))
+#define SIZE_OR(record, member, standard, text)                                                                        \
     K25_FIELD(INT, record, member, .fallback = (standard), .max = SIZE_MAX_ELEMENTS, .doc = (text))
 #define FLAG(record, member, text) K25_FIELD(BOOL, record, member, .fallback = "false", .doc = (text))
-#define SECTION(member, table, text) K25_FIELD(MAP, k25_architecture, member, .fallback = "", .fields = (table), .doc = (text))
+#define SECTION(member, table, text)                                                                                   \
+    K25_FIELD(MAP, k25_architecture, member, .fallback = "", .fields = (table), .doc = (text))
 #define TEXT(record, member, standard, text) K25_FIELD(TEXT, record, member, .fallback = (standard), .doc = (text))
 
 static const struct k25_field mla_fields[] = {
@@ -36,7 +38,8 @@ static const struct k25_field gqa_fields[] = {
     SIZE(k25_gqa, heads, 1, "query heads"),
     SIZE(k25_gqa, kv_heads, 1, "key and value heads; divides heads"),
     SIZE(k25_gqa, head_dim, 1, "elements a head"),
-    K25_FIELD(ENUM, k25_gqa, qk_norm, .fallback = "none", .names = k25_qk_norm_names, .doc = "norm on queries and keys: per head, or full over all heads"),
+    K25_FIELD(ENUM, k25_gqa, qk_norm, .fallback = "none", .names = k25_qk_norm_names,
+              .doc = "norm on queries and keys: per head, or full over all heads"),
     FLAG(k25_gqa, bias, "biases on the q, k and v projections"),
     FLAG(k25_gqa, output_gate, "the q projection is twice as wide and its second half gates the output"),
     {0},
@@ -48,7 +51,8 @@ static const struct k25_field linear_fields[] = {
     SIZE(k25_linear_attention, value_dim, 1, "elements a value head"),
     SIZE(k25_linear_attention, key_dim, 1, "elements a key head"),
     SIZE(k25_linear_attention, conv_kernel, 0, "taps of the short convolution"),
-    K25_FIELD(INT, k25_linear_attention, state_bits, .fallback = "32", .min = 8, .max = 64, .unit = "bits", .doc = "one element of the recurrent state"),
+    K25_FIELD(INT, k25_linear_attention, state_bits, .fallback = "32", .min = 8, .max = 64, .unit = "bits",
+              .doc = "one element of the recurrent state"),
     {0},
 };
 
@@ -77,9 +81,11 @@ static const struct k25_field moe_fields[] = {
 
 const struct k25_field k25_layers_fields[] = {
     SIZE(k25_layers, count, 1, "layers of this kind"),
-    K25_FIELD(ENUM, k25_layers, attention, .names = k25_attention_names, .doc = "which section describes the attention (gated_delta: linear)"),
+    K25_FIELD(ENUM, k25_layers, attention, .names = k25_attention_names,
+              .doc = "which section describes the attention (gated_delta: linear)"),
     K25_FIELD(ENUM, k25_layers, ffn, .names = k25_ffn_names, .doc = "which section describes the feed-forward part"),
-    K25_FIELD(INT, k25_layers, window, .fallback = "0", .max = SIZE_MAX_ELEMENTS, .unit = "tokens", .doc = "how far back attention looks; 0: all tokens"),
+    K25_FIELD(INT, k25_layers, window, .fallback = "0", .max = SIZE_MAX_ELEMENTS, .unit = "tokens",
+              .doc = "how far back attention looks; 0: all tokens"),
     FLAG(k25_layers, indexer, "attention reads only the tokens that the indexer picks"),
     {0},
 };
@@ -97,7 +103,8 @@ const struct k25_field k25_architecture_fields[] = {
     SIZE(k25_architecture, hidden, 1, "width of the residual stream (H)"),
     SIZE(k25_architecture, vocabulary, 1, "rows of the embedding"),
     FLAG(k25_architecture, tied_embeddings, "lm_head is the embedding matrix"),
-    K25_FIELD(INT, k25_architecture, max_context, .min = 1, .max = 1e9, .unit = "tokens", .doc = "longest context the model was made for"),
+    K25_FIELD(INT, k25_architecture, max_context, .min = 1, .max = 1e9, .unit = "tokens",
+              .doc = "longest context the model was made for"),
     K25_FIELD(NODE, document, layers, .doc = "list of {count, attention, ffn, window, indexer}"),
     SECTION(mla, mla_fields, "multi-head latent attention"),
     SECTION(gqa, gqa_fields, "grouped-query attention"),
@@ -111,8 +118,7 @@ const struct k25_field k25_architecture_fields[] = {
 };
 
 /* A layer names sections of the file; each must be there, and each section must be somebody's. */
-static bool check_sections(const struct k25_architecture *a, const struct k25_inputs *inputs,
-                           struct k25_error *error)
+static bool check_sections(const struct k25_architecture *a, const struct k25_inputs *inputs, struct k25_error *error)
 {
     const bool given[] = {a->mla.heads > 0,     a->gqa.heads > 0,          a->linear.value_heads > 0,
                           a->indexer.heads > 0, a->dense.intermediate > 0, a->moe.experts > 0};
@@ -126,9 +132,11 @@ static bool check_sections(const struct k25_architecture *a, const struct k25_in
         static const char *const keys[3] = {"attention", "ffn", "indexer"};
         for (int j = 0; j < 3; j++) {
             char path[64];
-            if (needs[j] < 0) continue;
+            if (needs[j] < 0)
+                continue;
             used[needs[j]] = true;
-            if (given[needs[j]]) continue;
+            if (given[needs[j]])
+                continue;
             snprintf(path, sizeof path, "architecture.layers[%zu].%s", i, keys[j]);
             return k25_inputs_fail(inputs, path, error, "these layers need a section '%s', and there is none",
                                    names[needs[j]]);
@@ -136,15 +144,15 @@ static bool check_sections(const struct k25_architecture *a, const struct k25_in
     }
     for (int i = 0; i < 6; i++) {
         char path[64];
-        if (!given[i] || used[i]) continue;
+        if (!given[i] || used[i])
+            continue;
         snprintf(path, sizeof path, "architecture.%s", values[i]);
         return k25_inputs_fail(inputs, path, error, "no entry of 'layers' uses the section '%s'", names[i]);
     }
     return true;
 }
 
-static bool check_attention(const struct k25_architecture *a, const struct k25_inputs *inputs,
-                            struct k25_error *error)
+static bool check_attention(const struct k25_architecture *a, const struct k25_inputs *inputs, struct k25_error *error)
 {
     if (a->gqa.heads > 0 && a->gqa.heads % a->gqa.kv_heads != 0)
         return k25_inputs_fail(inputs, "architecture.gqa.kv_heads", error, "%d does not divide %d heads",
@@ -154,20 +162,19 @@ static bool check_attention(const struct k25_architecture *a, const struct k25_i
                                a->linear.key_heads, a->linear.value_heads);
     for (size_t i = 0; i < a->layer_groups; i++) {
         char path[64];
-        if (!a->layers[i].indexer) continue;
+        if (!a->layers[i].indexer)
+            continue;
         snprintf(path, sizeof path, "architecture.layers[%zu].indexer", i);
         if (a->layers[i].attention != K25_MLA)
             return k25_inputs_fail(inputs, path, error, "an indexer works on mla attention, not on %s",
                                    k25_attention_names[a->layers[i].attention]);
         if (a->mla.q_lora_rank == 0)
-            return k25_inputs_fail(inputs, path, error,
-                                   "an indexer reads the query latent, and mla.q_lora_rank is 0");
+            return k25_inputs_fail(inputs, path, error, "an indexer reads the query latent, and mla.q_lora_rank is 0");
     }
     return true;
 }
 
-static bool check_experts(const struct k25_architecture *a, const struct k25_inputs *inputs,
-                          struct k25_error *error)
+static bool check_experts(const struct k25_architecture *a, const struct k25_inputs *inputs, struct k25_error *error)
 {
     const struct k25_moe *moe = &a->moe;
     if (moe->experts_per_token > moe->experts)
@@ -181,8 +188,7 @@ static bool check_experts(const struct k25_architecture *a, const struct k25_inp
         return k25_inputs_fail(inputs, "architecture.moe.shared_intermediate", error,
                                "there are no shared experts to be %d wide", moe->shared_intermediate);
     if (moe->shared_experts == 0 && moe->shared_gate)
-        return k25_inputs_fail(inputs, "architecture.moe.shared_gate", error,
-                               "there are no shared experts to gate");
+        return k25_inputs_fail(inputs, "architecture.moe.shared_gate", error, "there are no shared experts to gate");
     return true;
 }
 
@@ -190,7 +196,8 @@ bool k25_architecture_check(const struct k25_architecture *architecture, const s
                             struct k25_error *error)
 {
     static const struct k25_inputs nowhere;
-    if (!inputs) inputs = &nowhere;
+    if (!inputs)
+        inputs = &nowhere;
     return check_sections(architecture, inputs, error) && check_attention(architecture, inputs, error) &&
            check_experts(architecture, inputs, error);
 }
@@ -203,8 +210,8 @@ static bool load_layers(const struct k25_yaml_node *list, const char *file, stru
                            k25_yaml_kind_name(list->kind));
     if (list->count == 0 || list->count > K25_MAX_LAYER_GROUPS)
         return k25_fail_at(error, file, list->line, list->column,
-                           "architecture.layers: expected 1 to %d groups of layers, found %zu",
-                           K25_MAX_LAYER_GROUPS, list->count);
+                           "architecture.layers: expected 1 to %d groups of layers, found %zu", K25_MAX_LAYER_GROUPS,
+                           list->count);
     for (size_t i = 0; i < list->count; i++) {
         char prefix[64];
         snprintf(prefix, sizeof prefix, "architecture.layers[%zu]", i);
@@ -223,16 +230,18 @@ bool k25_architecture_load(const char *path, struct k25_architecture *architectu
     struct document *document = calloc(1, sizeof *document);
     struct k25_yaml *yaml = document ? k25_yaml_read(path, error) : NULL;
     bool done = false;
-    if (!document) k25_fail(error, K25_RESOURCE, "%s: out of memory", path);
+    if (!document)
+        k25_fail(error, K25_RESOURCE, "%s: out of memory", path);
     if (yaml) {
         const char *file = k25_yaml_file(yaml);
         done = k25_schema_head(yaml, "architecture", error) &&
-               k25_schema_load(k25_architecture_fields, "architecture", k25_yaml_root(yaml), file, document,
-                               record, error) &&
+               k25_schema_load(k25_architecture_fields, "architecture", k25_yaml_root(yaml), file, document, record,
+                               error) &&
                load_layers(document->layers, file, &document->architecture, record, error) &&
                k25_architecture_check(&document->architecture, record, error);
     }
-    if (done) *architecture = document->architecture;
+    if (done)
+        *architecture = document->architecture;
     k25_yaml_free(yaml);
     k25_inputs_free(&own);
     free(document);
@@ -242,7 +251,8 @@ bool k25_architecture_load(const char *path, struct k25_architecture *architectu
 int k25_layer_count(const struct k25_architecture *architecture)
 {
     int count = 0;
-    for (size_t i = 0; i < architecture->layer_groups; i++) count += architecture->layers[i].count;
+    for (size_t i = 0; i < architecture->layer_groups; i++)
+        count += architecture->layers[i].count;
     return count;
 }
 
@@ -254,11 +264,10 @@ const char *k25_architecture_unsupported(const struct k25_architecture *architec
 static void print_sections(FILE *out, const struct k25_architecture *a)
 {
     if (a->mla.heads > 0)
-        fprintf(
-            out,
-            "mla: {heads: %d, q_lora_rank: %d, kv_lora_rank: %d, qk_nope_dim: %d, qk_rope_dim: %d, v_dim: %d}\n",
-            a->mla.heads, a->mla.q_lora_rank, a->mla.kv_lora_rank, a->mla.qk_nope_dim, a->mla.qk_rope_dim,
-            a->mla.v_dim);
+        fprintf(out,
+                "mla: {heads: %d, q_lora_rank: %d, kv_lora_rank: %d, qk_nope_dim: %d, qk_rope_dim: %d, v_dim: %d}\n",
+                a->mla.heads, a->mla.q_lora_rank, a->mla.kv_lora_rank, a->mla.qk_nope_dim, a->mla.qk_rope_dim,
+                a->mla.v_dim);
     if (a->gqa.heads > 0)
         fprintf(out, "gqa: {heads: %d, kv_heads: %d, head_dim: %d, qk_norm: %s, bias: %s, output_gate: %s}\n",
                 a->gqa.heads, a->gqa.kv_heads, a->gqa.head_dim, k25_qk_norm_names[a->gqa.qk_norm],
@@ -270,9 +279,9 @@ static void print_sections(FILE *out, const struct k25_architecture *a)
                 a->linear.value_heads, a->linear.key_heads, a->linear.value_dim, a->linear.key_dim,
                 a->linear.conv_kernel, a->linear.state_bits);
     if (a->indexer.heads > 0)
-        fprintf(out, "indexer: {heads: %d, dim: %d, topk: %d}\n", a->indexer.heads, a->indexer.dim,
-                a->indexer.topk);
-    if (a->dense.intermediate > 0) fprintf(out, "dense: {intermediate: %d}\n", a->dense.intermediate);
+        fprintf(out, "indexer: {heads: %d, dim: %d, topk: %d}\n", a->indexer.heads, a->indexer.dim, a->indexer.topk);
+    if (a->dense.intermediate > 0)
+        fprintf(out, "dense: {intermediate: %d}\n", a->dense.intermediate);
     if (a->moe.experts > 0) {
         fprintf(out, "moe:\n  experts: %d\n  experts_per_token: %d\n  intermediate: %d\n", a->moe.experts,
                 a->moe.experts_per_token, a->moe.intermediate);
@@ -288,10 +297,12 @@ static void print_layers(FILE *out, const struct k25_architecture *a)
     fputs("layers:\n", out);
     for (size_t i = 0; i < a->layer_groups; i++) {
         const struct k25_layers *layers = &a->layers[i];
-        fprintf(out, "  - {count: %d, attention: %s, ffn: %s", layers->count,
-                k25_attention_names[layers->attention], k25_ffn_names[layers->ffn]);
-        if (layers->window > 0) fprintf(out, ", window: %d", layers->window);
-        if (layers->indexer) fputs(", indexer: true", out);
+        fprintf(out, "  - {count: %d, attention: %s, ffn: %s", layers->count, k25_attention_names[layers->attention],
+                k25_ffn_names[layers->ffn]);
+        if (layers->window > 0)
+            fprintf(out, ", window: %d", layers->window);
+        if (layers->indexer)
+            fputs(", indexer: true", out);
         fputs("}\n", out);
     }
 }
@@ -300,7 +311,8 @@ char *k25_architecture_print(const struct k25_architecture *architecture, struct
 {
     const struct k25_architecture *a = architecture;
     struct k25_printer printer;
-    if (!k25_print_open(&printer, error)) return NULL;
+    if (!k25_print_open(&printer, error))
+        return NULL;
     fputs("k25sim: architecture\nversion: 1\n", printer.out);
     k25_print_text(printer.out, "name", a->name);
     k25_print_text(printer.out, "source", a->source);
@@ -310,6 +322,7 @@ char *k25_architecture_print(const struct k25_architecture *architecture, struct
     print_layers(printer.out, a);
     print_sections(printer.out, a);
     fprintf(printer.out, "mtp_layers: %d\n", a->mtp_layers);
-    if (a->unmodelled[0] != '\0') k25_print_text(printer.out, "unmodelled", a->unmodelled);
+    if (a->unmodelled[0] != '\0')
+        k25_print_text(printer.out, "unmodelled", a->unmodelled);
     return k25_print_close(&printer, error);
 }

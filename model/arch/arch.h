@@ -37,8 +37,8 @@ struct k25_layers {
 
 struct k25_mla {
     int heads;
-    int q_lora_rank;  /* 0: the queries are projected in one step */
-    int kv_lora_rank; /* elements of the latent */
+    int q_lora_rank;                     /* 0: the queries are projected in one step */
+    int kv_lora_rank;                    /* elements of the latent */
     int qk_nope_dim, qk_rope_dim, v_dim; /* elements a head */
 };
 
@@ -58,7 +58,7 @@ enum k25_qk_norm {
 struct k25_linear_attention {
     int value_heads, key_heads, value_dim, key_dim; /* heads, and elements a head */
     int conv_kernel;                                /* taps of the short convolution */
-    int state_bits; /* of one element of the recurrent state that each sequence keeps */
+    int state_bits;                                 /* of one element of the recurrent state that each sequence keeps */
 };
 
 /* A sparse-attention indexer (DeepSeek sparse attention): scores every cached token with small heads and lets
@@ -94,7 +94,7 @@ struct k25_architecture {
     struct k25_indexer indexer;
     struct k25_dense_ffn dense;
     struct k25_moe moe;
-    int mtp_layers; /* multi-token-prediction modules in the checkpoint, each one more layer of the last kind */
+    int mtp_layers;       /* multi-token-prediction modules in the checkpoint, each one more layer of the last kind */
     char unmodelled[160]; /* a part of this architecture that the step has no physics for, in words; "" = none */
     size_t layer_groups;
     struct k25_layers layers[K25_MAX_LAYER_GROUPS];

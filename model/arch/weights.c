@@ -9,26 +9,28 @@
 #include "base/print.h"
 
 const char *const k25_tensor_names[] = {
-    "embedding",        "lm_head",   "attention", "indexer",
-    "linear_attention", "dense_ffn", "router",    "routed_experts",
-    "shared_experts",   "mtp",       "norm",      NULL,
+    "embedding",      "lm_head", "attention", "indexer", "linear_attention", "dense_ffn", "router", "routed_experts",
+    "shared_experts", "mtp",     "norm",      NULL,
 };
 const char *const k25_format_kind_names[] = {"bf16", "fp8", "int4", "nvfp4", "mxfp4", "fp32", NULL};
 
 static const double kind_bits[K25_FORMAT_KINDS] = {16, 8, 4, 4, 4, 32};
 
 static const struct k25_field format_fields[] = {
-    K25_FIELD_AS(ENUM, k25_format, kind, "format", .names = k25_format_kind_names, .doc = "what the tensor cores are fed with"),
+    K25_FIELD_AS(ENUM, k25_format, kind, "format", .names = k25_format_kind_names,
+                 .doc = "what the tensor cores are fed with"),
     K25_FIELD(REAL, k25_format, bits, .min = 4, .max = 32, .unit = "bits", .doc = "one weight, without scales"),
-    K25_FIELD(REAL, k25_format, group, .fallback = "0", .min = 0, .max = 1e9, .unit = "weights", .doc = "weights that share one scale; 0: no scales"),
-    K25_FIELD(REAL, k25_format, scale_bits, .fallback = "0", .min = 0, .max = 64, .unit = "bits", .doc = "scale and zero point of one group"),
+    K25_FIELD(REAL, k25_format, group, .fallback = "0", .min = 0, .max = 1e9, .unit = "weights",
+              .doc = "weights that share one scale; 0: no scales"),
+    K25_FIELD(REAL, k25_format, scale_bits, .fallback = "0", .min = 0, .max = 64, .unit = "bits",
+              .doc = "scale and zero point of one group"),
     {0},
 };
 
-#define TENSOR(name, index, text)                                                                    \
-    {                                                                                                \
-        .key = name, .type = K25_MAP, .offset = (index) * sizeof(struct k25_format), .fallback = "", \
-        .fields = format_fields, .doc = text                                                         \
+#define TENSOR(name, index, text)                                                                                      \
+    {                                                                                                                  \
+        .key = name, .type = K25_MAP, .offset = (index) * sizeof(struct k25_format), .fallback = "",                   \
+        .fields = format_fields, .doc = text                                                                           \
     }
 
 static const struct k25_field tensor_fields[] = {
@@ -49,15 +51,18 @@ static const struct k25_field tensor_fields[] = {
 const struct k25_field k25_weights_fields[] = {
     K25_FIELD(TEXT, k25_weights, name, .doc = "name of the scheme, as scenarios use it"),
     K25_FIELD(TEXT, k25_weights, source, .doc = "where the formats were read"),
-    K25_FIELD(BOOL, k25_weights, unshipped_mtp, .fallback = "false", .doc = "the checkpoint does not hold the MTP modules that the config names"),
-    K25_FIELD_AS(MAP, k25_weights, format, "tensors", .fallback = "", .fields = tensor_fields, .doc = "format by tensor class; a class not named is bf16"),
+    K25_FIELD(BOOL, k25_weights, unshipped_mtp, .fallback = "false",
+              .doc = "the checkpoint does not hold the MTP modules that the config names"),
+    K25_FIELD_AS(MAP, k25_weights, format, "tensors", .fallback = "", .fields = tensor_fields,
+                 .doc = "format by tensor class; a class not named is bf16"),
     {0},
 };
 
 bool k25_weights_check(const struct k25_weights *weights, const struct k25_inputs *inputs, struct k25_error *error)
 {
     static const struct k25_inputs nowhere;
-    if (!inputs) inputs = &nowhere;
+    if (!inputs)
+        inputs = &nowhere;
     for (int i = 0; i < K25_TENSORS; i++) {
         const struct k25_format *format = &weights->format[i];
         char path[64];
@@ -78,12 +83,12 @@ bool k25_weights_check(const struct k25_weights *weights, const struct k25_input
 static bool fill_defaults(struct k25_weights *weights)
 {
     for (int i = 0; i < K25_TENSORS; i++)
-        if (weights->format[i].bits == 0) weights->format[i] = (struct k25_format){.kind = K25_BF16, .bits = 16};
+        if (weights->format[i].bits == 0)
+            weights->format[i] = (struct k25_format){.kind = K25_BF16, .bits = 16};
     return true;
 }
 
-bool k25_weights_load(const char *path, struct k25_weights *weights, struct k25_inputs *inputs,
-                      struct k25_error *error)
+bool k25_weights_load(const char *path, struct k25_weights *weights, struct k25_inputs *inputs, struct k25_error *error)
 {
     struct k25_inputs own = {0};
     struct k25_inputs *record = inputs ? inputs : &own; /* the checks below need positions either way */
@@ -93,7 +98,8 @@ bool k25_weights_load(const char *path, struct k25_weights *weights, struct k25_
                 k25_schema_load(k25_weights_fields, "weights", k25_yaml_root(yaml), k25_yaml_file(yaml), &loaded,
                                 record, error) &&
                 fill_defaults(&loaded) && k25_weights_check(&loaded, record, error);
-    if (done) *weights = loaded;
+    if (done)
+        *weights = loaded;
     k25_yaml_free(yaml);
     k25_inputs_free(&own);
     return done;
@@ -108,18 +114,21 @@ char *k25_weights_print(const struct k25_weights *weights, struct k25_error *err
 {
     struct k25_printer printer;
     bool headed = false;
-    if (!k25_print_open(&printer, error)) return NULL;
+    if (!k25_print_open(&printer, error))
+        return NULL;
     fputs("k25sim: weights\nversion: 1\n", printer.out);
     k25_print_text(printer.out, "name", weights->name);
     k25_print_text(printer.out, "source", weights->source);
-    if (weights->unshipped_mtp) fputs("unshipped_mtp: true\n", printer.out);
+    if (weights->unshipped_mtp)
+        fputs("unshipped_mtp: true\n", printer.out);
     for (int i = 0; i < K25_TENSORS; i++) {
         const struct k25_format *format = &weights->format[i];
-        if (is_default(format)) continue;
-        if (!headed) fputs("tensors:\n", printer.out);
+        if (is_default(format))
+            continue;
+        if (!headed)
+            fputs("tensors:\n", printer.out);
         headed = true;
-        fprintf(printer.out, "  %s: {format: %s, bits: ", k25_tensor_names[i],
-                k25_format_kind_names[format->kind]);
+        fprintf(printer.out, "  %s: {format: %s, bits: ", k25_tensor_names[i], k25_format_kind_names[format->kind]);
         k25_print_real(printer.out, format->bits);
         if (format->group > 0) {
             fputs(", group: ", printer.out);
@@ -160,9 +169,12 @@ static void count_gqa(const struct k25_architecture *a, double n[K25_TENSORS])
     double H = a->hidden, d = g->head_dim, out = g->heads * d, kv = g->kv_heads * d;
     double query = g->output_gate ? 2 * out : out;
     n[K25_T_ATTENTION] += H * (query + 2 * kv) + out * H;
-    if (g->bias) n[K25_T_NORM] += query + 2 * kv;
-    if (g->qk_norm == K25_QK_NORM_HEAD) n[K25_T_NORM] += 2 * d;
-    if (g->qk_norm == K25_QK_NORM_FULL) n[K25_T_NORM] += out + kv;
+    if (g->bias)
+        n[K25_T_NORM] += query + 2 * kv;
+    if (g->qk_norm == K25_QK_NORM_HEAD)
+        n[K25_T_NORM] += 2 * d;
+    if (g->qk_norm == K25_QK_NORM_FULL)
+        n[K25_T_NORM] += out + kv;
 }
 
 /* q and k H x hk dk each, v and its gate z H x hv dv each, b and a H x hv each, o hv dv x H, a depthwise
@@ -197,16 +209,21 @@ static void count_ffn(const struct k25_architecture *a, int ffn, double n[K25_TE
     n[K25_T_ROUTER] += H * m->experts;
     n[K25_T_ROUTED_EXPERTS] += 3 * H * m->intermediate * m->experts;
     n[K25_T_SHARED_EXPERTS] += 3 * H * m->shared_intermediate + (m->shared_gate ? H : 0);
-    if (m->router_bias) n[K25_T_NORM] += m->experts;
+    if (m->router_bias)
+        n[K25_T_NORM] += m->experts;
 }
 
 static void count_layer(const struct k25_architecture *a, const struct k25_layers *layers, double n[K25_TENSORS])
 {
     memset(n, 0, K25_TENSORS * sizeof *n);
-    if (layers->attention == K25_MLA) count_mla(a, n);
-    if (layers->attention == K25_GQA) count_gqa(a, n);
-    if (layers->attention == K25_GATED_DELTA) count_linear(a, n);
-    if (layers->indexer) count_indexer(a, n);
+    if (layers->attention == K25_MLA)
+        count_mla(a, n);
+    if (layers->attention == K25_GQA)
+        count_gqa(a, n);
+    if (layers->attention == K25_GATED_DELTA)
+        count_linear(a, n);
+    if (layers->indexer)
+        count_indexer(a, n);
     count_ffn(a, layers->ffn, n);
     n[K25_T_NORM] += 2.0 * a->hidden; /* before attention and before the feed-forward part */
 }
@@ -219,7 +236,8 @@ void k25_count_parameters(const struct k25_architecture *architecture, double el
     memset(layer, 0, sizeof layer);
     for (size_t i = 0; i < a->layer_groups; i++) {
         count_layer(a, &a->layers[i], layer);
-        for (int j = 0; j < K25_TENSORS; j++) elements[j] += a->layers[i].count * layer[j];
+        for (int j = 0; j < K25_TENSORS; j++)
+            elements[j] += a->layers[i].count * layer[j];
     }
     elements[K25_T_EMBEDDING] = a->vocabulary * H;
     elements[K25_T_LM_HEAD] = a->tied_embeddings ? 0 : a->vocabulary * H;
@@ -228,7 +246,8 @@ void k25_count_parameters(const struct k25_architecture *architecture, double el
      * layer of the last kind, which `layer` still holds. The embedding and the head are the main model's.
      * DeepSeek-V3, arXiv:2412.19437, 2.2. */
     for (int j = 0; j < K25_TENSORS; j++)
-        if (j != K25_T_MTP) elements[K25_T_MTP] += a->mtp_layers * layer[j];
+        if (j != K25_T_MTP)
+            elements[K25_T_MTP] += a->mtp_layers * layer[j];
     elements[K25_T_MTP] += a->mtp_layers * (2 * H * H + 3 * H);
 }
 
@@ -247,10 +266,13 @@ double k25_active_parameters(const struct k25_architecture *architecture)
     double elements[K25_TENSORS], active = 0;
     k25_count_parameters(architecture, elements);
     /* A tied embedding is read whole as the head; an untied one gives up a single row. */
-    if (!architecture->tied_embeddings) elements[K25_T_EMBEDDING] = 0;
+    if (!architecture->tied_embeddings)
+        elements[K25_T_EMBEDDING] = 0;
     elements[K25_T_MTP] = 0;
-    if (moe->experts > 0) elements[K25_T_ROUTED_EXPERTS] *= (double)moe->experts_per_token / moe->experts;
-    for (int i = 0; i < K25_TENSORS; i++) active += elements[i];
+    if (moe->experts > 0)
+        elements[K25_T_ROUTED_EXPERTS] *= (double)moe->experts_per_token / moe->experts;
+    for (int i = 0; i < K25_TENSORS; i++)
+        active += elements[i];
     return active;
 }
 
@@ -258,7 +280,9 @@ double k25_checkpoint_bytes(const struct k25_architecture *architecture, const s
 {
     double elements[K25_TENSORS], bytes = 0;
     k25_count_parameters(architecture, elements);
-    if (weights->unshipped_mtp) elements[K25_T_MTP] = 0;
-    for (int i = 0; i < K25_TENSORS; i++) bytes += elements[i] * k25_weight_bytes(&weights->format[i]);
+    if (weights->unshipped_mtp)
+        elements[K25_T_MTP] = 0;
+    for (int i = 0; i < K25_TENSORS; i++)
+        bytes += elements[i] * k25_weight_bytes(&weights->format[i]);
     return bytes;
 }

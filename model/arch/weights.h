@@ -61,8 +61,7 @@ bool k25_weights_load(const char *path, struct k25_weights *weights, struct k25_
 
 /* Whether bits, groups and scales fit the formats. Loading checks; call it again after --set. Positions come from
  * `inputs`, which may be NULL. */
-bool k25_weights_check(const struct k25_weights *weights, const struct k25_inputs *inputs,
-                       struct k25_error *error);
+bool k25_weights_check(const struct k25_weights *weights, const struct k25_inputs *inputs, struct k25_error *error);
 
 /* Writes the scheme in its own format; returns text that the caller frees. */
 char *k25_weights_print(const struct k25_weights *weights, struct k25_error *error);

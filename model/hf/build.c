@@ -38,7 +38,8 @@ static bool find_family(struct k25_hf_config *c, struct k25_error *error)
     char hint[128], list[256] = "";
     for (size_t i = 0; i < FAMILIES; i++) {
         names[i] = families[i].model_type;
-        if (strcmp(names[i], c->model_type) == 0) c->family = &families[i];
+        if (strcmp(names[i], c->model_type) == 0)
+            c->family = &families[i];
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
     }
@@ -53,8 +54,8 @@ bool k25_hf_unshipped_mtp(const struct k25_hf_config *config)
 }
 
 /* "architecture" says in words what it cannot say in figures. */
-static bool add_unmodelled(const struct k25_hf_config *c, struct k25_architecture *a, const char *key,
-                           const char *what, struct k25_error *error)
+static bool add_unmodelled(const struct k25_hf_config *c, struct k25_architecture *a, const char *key, const char *what,
+                           struct k25_error *error)
 {
     size_t used = strlen(a->unmodelled);
     int length = snprintf(a->unmodelled + used, sizeof a->unmodelled - used, "%s%s", used > 0 ? ", " : "", what);
@@ -81,13 +82,13 @@ static bool find_unmodelled(const struct k25_hf_config *c, struct k25_architectu
         {is_on(c->attn_res_block_size), "attn_res_block_size", "attention residuals"},
         {is_on(c->routed_expert_hidden_size), "routed_expert_hidden_size", "experts in a latent space"},
         {is_on(c->sparse_attention_config), "sparse_attention_config", "block-sparse attention with index heads"},
-        {c->mtp_use_dedicated_embeddings, "mtp_use_dedicated_embeddings",
-         "MTP modules with embeddings of their own"},
+        {c->mtp_use_dedicated_embeddings, "mtp_use_dedicated_embeddings", "MTP modules with embeddings of their own"},
         {c->mlp_bias, "mlp_bias", "biases in the feed-forward network"},
         {c->kv_lora_rank > 0 && (c->attention_bias || c->qkv_bias), "attention_bias", "biases in MLA"},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (parts[i].present && !add_unmodelled(c, a, parts[i].key, parts[i].what, error)) return false;
+        if (parts[i].present && !add_unmodelled(c, a, parts[i].key, parts[i].what, error))
+            return false;
     /* GLM-5.2 says it twice; without the list the frequency is all there is. */
     if (!c->indexer_types && (c->index_topk_freq > 1 || c->index_topk_pattern))
         return add_unmodelled(c, a, "index_topk_freq", "indexer shared between layers", error);
@@ -104,20 +105,23 @@ static bool check_words(const struct k25_hf_config *c, struct k25_error *error)
     static const char *const gated[] = {"silu", "swiglu", "swigluoai", "situ", NULL};
     char hint[64];
     bool known = false;
-    for (int i = 0; gated[i]; i++) known = known || strcmp(gated[i], c->hidden_act) == 0;
+    for (int i = 0; gated[i]; i++)
+        known = known || strcmp(gated[i], c->hidden_act) == 0;
     if (!known)
-        return k25_hf_fail(c, "hidden_act", error, "'%s' is not among silu, swiglu, swigluoai, situ%s",
-                           c->hidden_act, k25_did_you_mean(c->hidden_act, gated, hint, sizeof hint));
-    if (c->is_encoder_decoder) return k25_hf_fail(c, "is_encoder_decoder", error, "only decoders are known");
-    if (c->add_cross_attention) return k25_hf_fail(c, "add_cross_attention", error, "only decoders are known");
+        return k25_hf_fail(c, "hidden_act", error, "'%s' is not among silu, swiglu, swigluoai, situ%s", c->hidden_act,
+                           k25_did_you_mean(c->hidden_act, gated, hint, sizeof hint));
+    if (c->is_encoder_decoder)
+        return k25_hf_fail(c, "is_encoder_decoder", error, "only decoders are known");
+    if (c->add_cross_attention)
+        return k25_hf_fail(c, "add_cross_attention", error, "only decoders are known");
     return true;
 }
 
 /* Two keys for one figure must agree; either may be absent (0). */
-static bool agree(const struct k25_hf_config *c, const char *key, int a, int b, int *value,
-                  struct k25_error *error)
+static bool agree(const struct k25_hf_config *c, const char *key, int a, int b, int *value, struct k25_error *error)
 {
-    if (a > 0 && b > 0 && a != b) return k25_hf_fail(c, key, error, "%d here and %d under another name", a, b);
+    if (a > 0 && b > 0 && a != b)
+        return k25_hf_fail(c, key, error, "%d here and %d under another name", a, b);
     *value = a > 0 ? a : b;
     return true;
 }
@@ -135,10 +139,10 @@ static bool group_layers(const struct k25_hf_config *c, struct k25_architecture 
     size_t n = 0;
     for (int i = 0; i < c->num_hidden_layers; i++) {
         size_t j = 0;
-        while (j < n && !same_kind(&a->layers[j], &c->layer[i])) j++;
+        while (j < n && !same_kind(&a->layers[j], &c->layer[i]))
+            j++;
         if (j == K25_MAX_LAYER_GROUPS)
-            return k25_hf_fail(c, "num_hidden_layers", error, "more than %d kinds of layers",
-                               K25_MAX_LAYER_GROUPS);
+            return k25_hf_fail(c, "num_hidden_layers", error, "more than %d kinds of layers", K25_MAX_LAYER_GROUPS);
         if (j == n) {
             a->layers[n] = c->layer[i];
             a->layers[n++].count = 0;
@@ -146,7 +150,8 @@ static bool group_layers(const struct k25_hf_config *c, struct k25_architecture 
         a->layers[j].count++;
     }
     for (size_t j = 0; j + 1 < n; j++) {
-        if (!same_kind(&a->layers[j], last)) continue;
+        if (!same_kind(&a->layers[j], last))
+            continue;
         struct k25_layers moved = a->layers[j];
         memmove(&a->layers[j], &a->layers[j + 1], (n - 1 - j) * sizeof moved);
         a->layers[n - 1] = moved;
@@ -159,14 +164,16 @@ static bool group_layers(const struct k25_hf_config *c, struct k25_architecture 
 static bool has_attention(const struct k25_architecture *a, int attention)
 {
     for (size_t i = 0; i < a->layer_groups; i++)
-        if (a->layers[i].attention == attention) return true;
+        if (a->layers[i].attention == attention)
+            return true;
     return false;
 }
 
 static bool has_ffn(const struct k25_architecture *a, int ffn)
 {
     for (size_t i = 0; i < a->layer_groups; i++)
-        if (a->layers[i].ffn == ffn) return true;
+        if (a->layers[i].ffn == ffn)
+            return true;
     return false;
 }
 
@@ -197,12 +204,16 @@ static bool build_gqa(const struct k25_hf_config *c, struct k25_architecture *a,
     g->output_gate = c->attn_output_gate || c->attention_output_gate;
     g->qk_norm = c->family->qk_norm;
     const struct k25_yaml_node *said = k25_yaml_get(c->node, "use_qk_norm");
-    if (said && said->text && strcmp(said->text, "null") == 0) said = NULL;
-    if (said && c->use_qk_norm && g->qk_norm == K25_QK_NORM_NONE) g->qk_norm = K25_QK_NORM_HEAD;
-    if (said && !c->use_qk_norm) g->qk_norm = K25_QK_NORM_NONE;
+    if (said && said->text && strcmp(said->text, "null") == 0)
+        said = NULL;
+    if (said && c->use_qk_norm && g->qk_norm == K25_QK_NORM_NONE)
+        g->qk_norm = K25_QK_NORM_HEAD;
+    if (said && !c->use_qk_norm)
+        g->qk_norm = K25_QK_NORM_NONE;
     if (c->qk_norm_type[0] != '\0' && g->qk_norm != K25_QK_NORM_NONE) {
         int type = k25_hf_word(c, "qk_norm_type", k25_yaml_get(c->node, "qk_norm_type"), types, error);
-        if (type < 0) return false;
+        if (type < 0)
+            return false;
         g->qk_norm = type == 1 ? K25_QK_NORM_FULL : K25_QK_NORM_HEAD;
     }
     if (g->head_dim == 0)
@@ -218,7 +229,8 @@ static bool build_linear(const struct k25_hf_config *c, struct k25_architecture 
     int type = 0;
     if (c->mamba_ssm_dtype[0] != '\0') {
         type = k25_hf_word(c, "mamba_ssm_dtype", k25_yaml_get(c->node, "mamba_ssm_dtype"), types, error);
-        if (type < 0) return false;
+        if (type < 0)
+            return false;
     }
     a->linear = (struct k25_linear_attention){.value_heads = c->linear_num_value_heads,
                                               .key_heads = c->linear_num_key_heads,
@@ -226,14 +238,13 @@ static bool build_linear(const struct k25_hf_config *c, struct k25_architecture 
                                               .key_dim = c->linear_key_head_dim,
                                               .conv_kernel = c->linear_conv_kernel_dim,
                                               .state_bits = type == 1 ? 16 : 32};
-    if (a->linear.value_heads == 0 || a->linear.key_heads == 0 || a->linear.value_dim == 0 ||
-        a->linear.key_dim == 0)
+    if (a->linear.value_heads == 0 || a->linear.key_heads == 0 || a->linear.value_dim == 0 || a->linear.key_dim == 0)
         return k25_hf_fail(c, c->layer_types ? "layer_types" : "full_attention_interval", error,
                            "linear attention needs linear_num_value_heads, linear_num_key_heads, "
                            "linear_value_head_dim and linear_key_head_dim");
     if (a->linear.value_heads % a->linear.key_heads != 0)
-        return k25_hf_fail(c, "linear_num_key_heads", error, "%d does not divide %d value heads",
-                           a->linear.key_heads, a->linear.value_heads);
+        return k25_hf_fail(c, "linear_num_key_heads", error, "%d does not divide %d value heads", a->linear.key_heads,
+                           a->linear.value_heads);
     return true;
 }
 
@@ -258,8 +269,10 @@ static bool build_experts(const struct k25_hf_config *c, struct k25_architecture
         return k25_hf_fail(c, "num_experts_per_tok", error, "a token cannot go to %d of %d experts",
                            m->experts_per_token, m->experts);
     long long width = (long long)shared * m->intermediate; /* DeepSeek: each as wide as a routed one */
-    if (c->shared_expert_intermediate_size > 0) width = c->shared_expert_intermediate_size; /* Qwen: one */
-    if (c->shared_intermediate_size > 0) width = c->shared_intermediate_size;               /* MiniMax: together */
+    if (c->shared_expert_intermediate_size > 0)
+        width = c->shared_expert_intermediate_size; /* Qwen: one */
+    if (c->shared_intermediate_size > 0)
+        width = c->shared_intermediate_size; /* MiniMax: together */
     if (width > 10000000)
         return k25_hf_fail(c, "n_shared_experts", error, "%lld wide together is too much", width);
     m->shared_intermediate = (int)width;
@@ -283,20 +296,26 @@ static bool build_mtp(const struct k25_hf_config *c, struct k25_architecture *a,
 {
     /* MiniMax-M3 runs one module seven times: num_nextn_predict_layers 1 is what the checkpoint holds. */
     long long modules = c->num_nextn_predict_layers;
-    if (modules == 0) modules = c->mtp_num_hidden_layers;
-    if (modules == 0 && c->use_mtp) modules = (long long)c->num_mtp_modules * c->mtp_transformer_layers;
-    if (modules > 64) return k25_hf_fail(c, "num_hidden_layers", error, "%lld MTP layers are too many", modules);
+    if (modules == 0)
+        modules = c->mtp_num_hidden_layers;
+    if (modules == 0 && c->use_mtp)
+        modules = (long long)c->num_mtp_modules * c->mtp_transformer_layers;
+    if (modules > 64)
+        return k25_hf_fail(c, "num_hidden_layers", error, "%lld MTP layers are too many", modules);
     a->mtp_layers = (int)modules;
     return true;
 }
 
 static bool check_sizes(const struct k25_hf_config *c, struct k25_error *error)
 {
-    if (c->hidden_size < 1) return k25_hf_fail(c, "hidden_size", error, "expected at least 1");
-    if (c->vocab_size < 1) return k25_hf_fail(c, "vocab_size", error, "expected at least 1");
+    if (c->hidden_size < 1)
+        return k25_hf_fail(c, "hidden_size", error, "expected at least 1");
+    if (c->vocab_size < 1)
+        return k25_hf_fail(c, "vocab_size", error, "expected at least 1");
     if (c->max_position_embeddings < 1)
         return k25_hf_fail(c, "max_position_embeddings", error, "expected at least 1");
-    if (c->num_attention_heads < 1) return k25_hf_fail(c, "num_attention_heads", error, "expected at least 1");
+    if (c->num_attention_heads < 1)
+        return k25_hf_fail(c, "num_attention_heads", error, "expected at least 1");
     if (c->index_topk > 0 && (c->index_n_heads < 1 || c->index_head_dim < 1))
         return k25_hf_fail(c, "index_topk", error, "an indexer needs 'index_n_heads' and 'index_head_dim' too");
     if (c->index_topk > 0 && (c->kv_lora_rank == 0 || c->q_lora_rank == 0))
@@ -304,8 +323,7 @@ static bool check_sizes(const struct k25_hf_config *c, struct k25_error *error)
     return true;
 }
 
-bool k25_hf_config_build(struct k25_hf_config *config, struct k25_architecture *architecture,
-                         struct k25_error *error)
+bool k25_hf_config_build(struct k25_hf_config *config, struct k25_architecture *architecture, struct k25_error *error)
 {
     const struct k25_hf_config *c = config;
     struct k25_architecture *a = architecture;
@@ -317,8 +335,7 @@ bool k25_hf_config_build(struct k25_hf_config *config, struct k25_architecture *
     a->tied_embeddings = c->tie_word_embeddings;
     a->max_context = c->max_position_embeddings;
     if (c->index_topk > 0)
-        a->indexer =
-            (struct k25_indexer){.heads = c->index_n_heads, .dim = c->index_head_dim, .topk = c->index_topk};
+        a->indexer = (struct k25_indexer){.heads = c->index_n_heads, .dim = c->index_head_dim, .topk = c->index_topk};
     return (!has_attention(a, K25_MLA) || build_mla(c, a, error)) &&
            (!has_attention(a, K25_GQA) || build_gqa(c, a, error)) &&
            (!has_attention(a, K25_GATED_DELTA) || build_linear(c, a, error)) && build_ffn(c, a, error) &&

@@ -233,8 +233,7 @@ static const struct k25_field wrapper_fields[] = {
     {0},
 };
 
-bool k25_hf_fail(const struct k25_hf_config *config, const char *key, struct k25_error *error, const char *format,
-                 ...)
+bool k25_hf_fail(const struct k25_hf_config *config, const char *key, struct k25_error *error, const char *format, ...)
 {
     const struct k25_yaml_node *at = k25_yaml_get(config->node, key);
     char message[512];
@@ -242,14 +241,16 @@ bool k25_hf_fail(const struct k25_hf_config *config, const char *key, struct k25
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    if (!at) at = config->node;
+    if (!at)
+        at = config->node;
     return k25_fail_at(error, config->file, at->line, at->column, "%s.%s: %s", config->prefix, key, message);
 }
 
 static bool read_wrapper(const struct k25_yaml_node *root, struct k25_hf_config *config, struct wrapper *outer,
                          struct k25_error *error)
 {
-    if (!k25_schema_load(wrapper_fields, "config", root, config->file, outer, NULL, error)) return false;
+    if (!k25_schema_load(wrapper_fields, "config", root, config->file, outer, NULL, error))
+        return false;
     config->node = outer->text_config;
     config->prefix = "text_config";
     config->vision = outer->vision_config != NULL;
@@ -265,7 +266,8 @@ static bool inherit(const struct wrapper *outer, struct k25_hf_config *config, s
     if (tie && (tie->kind != K25_YAML_SCALAR || !k25_parse_bool(tie->text, &tied)))
         return k25_fail_at(error, config->file, tie->line, tie->column,
                            "config.tie_word_embeddings: expected true or false");
-    if (!k25_yaml_get(config->node, "tie_word_embeddings")) config->tie_word_embeddings = tied;
+    if (!k25_yaml_get(config->node, "tie_word_embeddings"))
+        config->tie_word_embeddings = tied;
     if (config->dtype[0] == '\0' && config->torch_dtype[0] == '\0') {
         memcpy(config->dtype, outer->inner.dtype, sizeof config->dtype);
         memcpy(config->torch_dtype, outer->inner.torch_dtype, sizeof config->torch_dtype);
@@ -274,7 +276,8 @@ static bool inherit(const struct wrapper *outer, struct k25_hf_config *config, s
         return k25_fail_at(error, config->file, quantised->line, quantised->column,
                            "config.quantization_config: text_config has one too (line %d); only one can hold",
                            config->quantization_config->line);
-    if (quantised) config->quantization_config = quantised;
+    if (quantised)
+        config->quantization_config = quantised;
     return true;
 }
 
@@ -292,10 +295,10 @@ bool k25_hf_config_read(const struct k25_yaml *yaml, struct k25_hf_config *confi
                      : k25_fail(error, K25_RESOURCE, "%s: out of memory", config->file);
     }
     if (done && !config->node) /* "text_config": null */
-        done =
-            k25_fail_at(error, config->file, root->line, root->column, "config.text_config: expected a mapping");
+        done = k25_fail_at(error, config->file, root->line, root->column, "config.text_config: expected a mapping");
     done = done && k25_schema_load(text_fields, config->prefix, config->node, config->file, config, NULL, error);
-    if (done && outer) done = inherit(outer, config, error);
+    if (done && outer)
+        done = inherit(outer, config, error);
     free(outer);
     return done;
 }

@@ -28,27 +28,33 @@ static void name_from_path(const char *path, char *out, size_t size)
     if (strcmp(start, "config.json") == 0 && start - path > 1) { /* the folder has the name */
         end = start - 1;
         start = end;
-        while (start > path && start[-1] != '/') start--;
+        while (start > path && start[-1] != '/')
+            start--;
     }
     size_t length = (size_t)(end - start);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (ends_with(start, length, ends[i])) length -= strlen(ends[i]);
+        if (ends_with(start, length, ends[i]))
+            length -= strlen(ends[i]);
     for (size_t i = 0; i + 1 < length; i++)
         if (start[i] == '-' && start[i + 1] == '-') { /* OWNER--MODEL */
             start += i + 2;
             length -= i + 2;
             break;
         }
-    if (length >= size) length = size - 1;
-    for (size_t i = 0; i < length; i++) out[i] = (char)tolower((unsigned char)start[i]);
+    if (length >= size)
+        length = size - 1;
+    for (size_t i = 0; i < length; i++)
+        out[i] = (char)tolower((unsigned char)start[i]);
     out[length] = '\0';
 }
 
 static bool name_model(const char *path, const char *name, const struct k25_hf_config *config,
                        struct k25_architecture *architecture, struct k25_error *error)
 {
-    if (!name) name_from_path(path, architecture->name, sizeof architecture->name);
-    else if (strlen(name) < sizeof architecture->name) strcpy(architecture->name, name);
+    if (!name)
+        name_from_path(path, architecture->name, sizeof architecture->name);
+    else if (strlen(name) < sizeof architecture->name)
+        strcpy(architecture->name, name);
     else
         return k25_fail(error, K25_BAD_INPUT, "the name '%.70s...' is longer than %zu bytes", name,
                         sizeof architecture->name - 1);
@@ -76,7 +82,8 @@ static bool read_separate(const struct k25_yaml *quant, const struct k25_hf_conf
     const char *file = k25_yaml_file(quant);
     struct k25_weights separate = {0};
     int differs = 0;
-    if (!k25_hf_quantisation(config, k25_yaml_root(quant), file, mtp_layers, &separate, error)) return false;
+    if (!k25_hf_quantisation(config, k25_yaml_root(quant), file, mtp_layers, &separate, error))
+        return false;
     if (config->quantization_config && !same_formats(weights, &separate, &differs))
         return k25_fail(error, K25_BAD_INPUT, "%s: %s is %s here and %s in the quantization_config of %s", file,
                         k25_tensor_names[differs], k25_format_kind_names[separate.format[differs].kind],
@@ -100,13 +107,13 @@ static bool import(const struct k25_yaml *yaml, const struct k25_yaml *quant, co
 }
 
 bool k25_hf_import_parsed(const struct k25_yaml *yaml, const struct k25_yaml *quant, const char *name,
-                          struct k25_architecture *architecture, struct k25_weights *weights,
-                          struct k25_error *error)
+                          struct k25_architecture *architecture, struct k25_weights *weights, struct k25_error *error)
 {
     struct k25_architecture built = {0};
     struct k25_weights stored = {0};
     struct k25_hf_config *config = calloc(1, sizeof *config);
-    if (!config) return k25_fail(error, K25_RESOURCE, "%s: out of memory", k25_yaml_file(yaml));
+    if (!config)
+        return k25_fail(error, K25_RESOURCE, "%s: out of memory", k25_yaml_file(yaml));
     bool done = import(yaml, quant, name, config, &built, &stored, error);
     if (done) {
         *architecture = built;
@@ -116,13 +123,12 @@ bool k25_hf_import_parsed(const struct k25_yaml *yaml, const struct k25_yaml *qu
     return done;
 }
 
-bool k25_hf_import(const char *path, const char *quant_path, const char *name,
-                   struct k25_architecture *architecture, struct k25_weights *weights, struct k25_error *error)
+bool k25_hf_import(const char *path, const char *quant_path, const char *name, struct k25_architecture *architecture,
+                   struct k25_weights *weights, struct k25_error *error)
 {
     struct k25_yaml *yaml = k25_yaml_read(path, error);
     struct k25_yaml *quant = yaml && quant_path ? k25_yaml_read(quant_path, error) : NULL;
-    bool done =
-        yaml && (quant || !quant_path) && k25_hf_import_parsed(yaml, quant, name, architecture, weights, error);
+    bool done = yaml && (quant || !quant_path) && k25_hf_import_parsed(yaml, quant, name, architecture, weights, error);
     k25_yaml_free(quant);
     k25_yaml_free(yaml);
     return done;

@@ -13,12 +13,11 @@
 
 /* `name` is the name to give the architecture (NULL: taken from the path). `quant_path` names a separate
  * hf_quant_config.json, NULL when there is none. */
-bool k25_hf_import(const char *path, const char *quant_path, const char *name,
-                   struct k25_architecture *architecture, struct k25_weights *weights, struct k25_error *error);
+bool k25_hf_import(const char *path, const char *quant_path, const char *name, struct k25_architecture *architecture,
+                   struct k25_weights *weights, struct k25_error *error);
 
 /* The same from files already parsed; `quant` may be NULL. */
 bool k25_hf_import_parsed(const struct k25_yaml *yaml, const struct k25_yaml *quant, const char *name,
-                          struct k25_architecture *architecture, struct k25_weights *weights,
-                          struct k25_error *error);
+                          struct k25_architecture *architecture, struct k25_weights *weights, struct k25_error *error);
 
 #endif

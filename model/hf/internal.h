@@ -53,15 +53,14 @@ int k25_hf_word(const struct k25_hf_config *config, const char *key, const struc
                 const char *const *words, struct k25_error *error);
 
 /* Name and source of the result are the caller's. */
-bool k25_hf_config_build(struct k25_hf_config *config, struct k25_architecture *architecture,
-                         struct k25_error *error);
+bool k25_hf_config_build(struct k25_hf_config *config, struct k25_architecture *architecture, struct k25_error *error);
 
 /* The checkpoint's config names MTP modules that no checkpoint of this family holds. */
 bool k25_hf_unshipped_mtp(const struct k25_hf_config *config);
 
 /* An error at the value of `key`, or at the mapping when the key is absent. */
-bool k25_hf_fail(const struct k25_hf_config *config, const char *key, struct k25_error *error, const char *format,
-                 ...) __attribute__((format(printf, 4, 5)));
+bool k25_hf_fail(const struct k25_hf_config *config, const char *key, struct k25_error *error, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* The formats that a `quantization_config` (NULL: none) or the root of a hf_quant_config.json gives the tensors.
  */

@@ -11,9 +11,10 @@ int k25_hf_word(const struct k25_hf_config *c, const char *key, const struct k25
 {
     char hint[64];
     for (int i = 0; words[i]; i++)
-        if (strcmp(words[i], entry->text) == 0) return i;
-    k25_fail_at(error, c->file, entry->line, entry->column, "%s.%s: '%s' is not known%s", c->prefix, key,
-                entry->text, k25_did_you_mean(entry->text, words, hint, sizeof hint));
+        if (strcmp(words[i], entry->text) == 0)
+            return i;
+    k25_fail_at(error, c->file, entry->line, entry->column, "%s.%s: '%s' is not known%s", c->prefix, key, entry->text,
+                k25_did_you_mean(entry->text, words, hint, sizeof hint));
     return -1;
 }
 
@@ -43,8 +44,8 @@ static bool read_linear_list(struct k25_hf_config *c, const char *key, int atten
         if (entry->kind != K25_YAML_SCALAR || !k25_parse_int(entry->text, &layer) || layer < 1 ||
             layer > c->num_hidden_layers || seen[layer - 1])
             return k25_fail_at(error, c->file, entry->line, entry->column,
-                               "%s.linear_attn_config.%s: expected a layer from 1 to %d, each once", c->prefix,
-                               key, c->num_hidden_layers);
+                               "%s.linear_attn_config.%s: expected a layer from 1 to %d, each once", c->prefix, key,
+                               c->num_hidden_layers);
         seen[layer - 1] = true;
         c->layer[layer - 1].attention = attention;
     }
@@ -73,24 +74,28 @@ static bool read_linear_config(struct k25_hf_config *c, int base, struct k25_err
         !read_linear_list(c, "kda_layers", K25_GATED_DELTA, seen, error))
         return false;
     for (int i = 0; i < c->num_hidden_layers; i++)
-        if (!seen[i]) return k25_hf_fail(c, "linear_attn_config", error, "layer %d is in neither list", i + 1);
+        if (!seen[i])
+            return k25_hf_fail(c, "linear_attn_config", error, "layer %d is in neither list", i + 1);
     return true;
 }
 
 static bool read_layer_types(struct k25_hf_config *c, int base, struct k25_error *error)
 {
     static const char *const words[] = {"full_attention", "linear_attention", "sliding_attention", NULL};
-    if (!list_of_layers(c, "layer_types", c->layer_types, error)) return false;
+    if (!list_of_layers(c, "layer_types", c->layer_types, error))
+        return false;
     for (int i = 0; i < c->num_hidden_layers; i++) {
         const struct k25_yaml_node *entry = c->layer_types->values[i];
         int word = k25_hf_word(c, "layer_types", entry, words, error);
-        if (word < 0) return false;
+        if (word < 0)
+            return false;
         c->layer[i].attention = word == 1 ? K25_GATED_DELTA : base;
         c->layer[i].window = 0;
         if (word == 2 && c->sliding_window == 0)
             return k25_fail_at(error, c->file, entry->line, entry->column,
                                "%s.layer_types: sliding_attention needs a 'sliding_window'", c->prefix);
-        if (word == 2) c->layer[i].window = c->sliding_window;
+        if (word == 2)
+            c->layer[i].window = c->sliding_window;
     }
     return true;
 }
@@ -102,25 +107,32 @@ static bool read_attention_kinds(struct k25_hf_config *c, struct k25_error *erro
     bool has_switch = c->layer_types || k25_yaml_get(c->node, "use_sliding_window");
     for (int i = 0; i < c->num_hidden_layers; i++) {
         struct k25_layers *layer = &c->layer[i];
-        *layer =
-            (struct k25_layers){.count = 1, .attention = base, .ffn = K25_DENSE, .indexer = c->index_topk > 0};
-        if (every > 0 && (i + 1) % every != 0) layer->attention = K25_GATED_DELTA;
+        *layer = (struct k25_layers){.count = 1, .attention = base, .ffn = K25_DENSE, .indexer = c->index_topk > 0};
+        if (every > 0 && (i + 1) % every != 0)
+            layer->attention = K25_GATED_DELTA;
         /* Qwen: windows from layer max_window_layers on, and only when switched on. Without a switch a window
          * holds for every layer, unless layer_types says which. */
-        if (c->use_sliding_window ? i >= c->max_window_layers : !has_switch) layer->window = c->sliding_window;
+        if (c->use_sliding_window ? i >= c->max_window_layers : !has_switch)
+            layer->window = c->sliding_window;
     }
     if (c->attn_type_list) {
-        if (!list_of_layers(c, "attn_type_list", c->attn_type_list, error)) return false;
+        if (!list_of_layers(c, "attn_type_list", c->attn_type_list, error))
+            return false;
         for (int i = 0; i < c->num_hidden_layers; i++)
-            if (k25_hf_word(c, "attn_type_list", c->attn_type_list->values[i], full, error) < 0) return false;
+            if (k25_hf_word(c, "attn_type_list", c->attn_type_list->values[i], full, error) < 0)
+                return false;
     }
-    if (c->layer_types && !read_layer_types(c, base, error)) return false;
-    if (c->linear_attn_config && !read_linear_config(c, base, error)) return false;
+    if (c->layer_types && !read_layer_types(c, base, error))
+        return false;
+    if (c->linear_attn_config && !read_linear_config(c, base, error))
+        return false;
     if (c->indexer_types) {
         static const char *const words[] = {"full", "shared", NULL};
-        if (!list_of_layers(c, "indexer_types", c->indexer_types, error)) return false;
+        if (!list_of_layers(c, "indexer_types", c->indexer_types, error))
+            return false;
         for (int i = 0; i < c->num_hidden_layers; i++)
-            if (k25_hf_word(c, "indexer_types", c->indexer_types->values[i], words, error) < 0) return false;
+            if (k25_hf_word(c, "indexer_types", c->indexer_types->values[i], words, error) < 0)
+                return false;
     }
     return true;
 }
@@ -129,10 +141,12 @@ static bool read_attention_kinds(struct k25_hf_config *c, struct k25_error *erro
 static bool read_moe_list(struct k25_hf_config *c, const char *key, const struct k25_yaml_node *list,
                           const char *const *words, struct k25_error *error)
 {
-    if (!list_of_layers(c, key, list, error)) return false;
+    if (!list_of_layers(c, key, list, error))
+        return false;
     for (int i = 0; i < c->num_hidden_layers; i++) {
         int word = k25_hf_word(c, key, list->values[i], words, error);
-        if (word < 0) return false;
+        if (word < 0)
+            return false;
         c->layer[i].ffn = word == 1 ? K25_MOE : K25_DENSE;
     }
     return true;
@@ -142,8 +156,7 @@ static bool read_dense_layers(struct k25_hf_config *c, struct k25_error *error)
 {
     const struct k25_yaml_node *list = c->mlp_only_layers;
     if (list && list->kind != K25_YAML_SEQUENCE)
-        return k25_hf_fail(c, "mlp_only_layers", error, "expected a list, found %s",
-                           k25_yaml_kind_name(list->kind));
+        return k25_hf_fail(c, "mlp_only_layers", error, "expected a list, found %s", k25_yaml_kind_name(list->kind));
     for (size_t i = 0; list && i < list->count; i++) {
         const struct k25_yaml_node *entry = list->values[i];
         long long layer = 0;
@@ -163,10 +176,10 @@ static bool read_ffn_kinds(struct k25_hf_config *c, struct k25_error *error)
     const struct k25_yaml_node *freq = c->moe_layer_freq;
     long long every = 1;
     if (freq && freq->kind != K25_YAML_SEQUENCE &&
-        (freq->kind != K25_YAML_SCALAR || !k25_parse_int(freq->text, &every) || every < 1 ||
-         every > K25_HF_LAYERS))
+        (freq->kind != K25_YAML_SCALAR || !k25_parse_int(freq->text, &every) || every < 1 || every > K25_HF_LAYERS))
         return k25_hf_fail(c, "moe_layer_freq", error, "expected a list or a number from 1");
-    if (c->decoder_sparse_step < 1) return k25_hf_fail(c, "decoder_sparse_step", error, "expected at least 1");
+    if (c->decoder_sparse_step < 1)
+        return k25_hf_fail(c, "decoder_sparse_step", error, "expected at least 1");
     bool experts = c->n_routed_experts > 0 || c->num_experts > 0 || c->num_local_experts > 0;
     for (int i = 0; experts && i < c->num_hidden_layers; i++)
         if (i >= c->first_k_dense_replace && i % every == 0 && (i + 1) % c->decoder_sparse_step == 0)
@@ -174,14 +187,15 @@ static bool read_ffn_kinds(struct k25_hf_config *c, struct k25_error *error)
     /* A list says it layer by layer and wins. */
     if (freq && freq->kind == K25_YAML_SEQUENCE && !read_moe_list(c, "moe_layer_freq", freq, numbers, error))
         return false;
-    if (c->mlp_layer_types && !read_moe_list(c, "mlp_layer_types", c->mlp_layer_types, words, error)) return false;
+    if (c->mlp_layer_types && !read_moe_list(c, "mlp_layer_types", c->mlp_layer_types, words, error))
+        return false;
     return read_dense_layers(c, error);
 }
 
 bool k25_hf_layers_read(struct k25_hf_config *c, struct k25_error *error)
 {
     if (c->num_hidden_layers < 1 || c->num_hidden_layers > K25_HF_LAYERS)
-        return k25_hf_fail(c, "num_hidden_layers", error, "%d is out of range, expected 1 to %d",
-                           c->num_hidden_layers, K25_HF_LAYERS);
+        return k25_hf_fail(c, "num_hidden_layers", error, "%d is out of range, expected 1 to %d", c->num_hidden_layers,
+                           K25_HF_LAYERS);
     return read_attention_kinds(c, error) && read_ffn_kinds(c, error);
 }

@@ -41,9 +41,7 @@ static const struct part parts[] = {
     {IN_GQA, K25_T_ATTENTION, {"self_attn.o_proj"}},
     {IN_GQA, MINOR, {"self_attn.q_norm"}},
     {IN_GQA, MINOR, {"self_attn.k_norm"}},
-    {IN_DELTA,
-     K25_T_LINEAR_ATTENTION,
-     {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", "self_attn.q_proj"}},
+    {IN_DELTA, K25_T_LINEAR_ATTENTION, {"linear_attn.in_proj_qkv", "linear_attn.in_proj_qkvz", "self_attn.q_proj"}},
     {IN_DELTA, K25_T_LINEAR_ATTENTION, {"linear_attn.in_proj_z", "linear_attn.in_proj_qkvz", "self_attn.v_proj"}},
     {IN_DELTA, K25_T_LINEAR_ATTENTION, {"linear_attn.out_proj", "self_attn.o_proj"}},
     {IN_DELTA, MINOR, {"linear_attn.in_proj_a", "linear_attn.in_proj_ba"}},
@@ -123,7 +121,8 @@ static const char *without_model(const char *name)
     static const char *const heads[] = {"language_model.", "model."};
     for (size_t i = 0; i < 2; i++) {
         size_t length = strlen(heads[i]);
-        if (strncmp(name, heads[i], length) == 0) return without_model(name + length);
+        if (strncmp(name, heads[i], length) == 0)
+            return without_model(name + length);
     }
     return name;
 }
@@ -136,14 +135,16 @@ static bool glob_prefix(const char *glob, const char *name)
         if (*glob == '*') {
             star = ++glob;
             again = name;
-            if (*glob == '\0') return true;
+            if (*glob == '\0')
+                return true;
         } else if (*glob == '\0' && (*name == '\0' || *name == '.')) {
             return true;
         } else if (*glob != '\0' && *name != '\0' && (*glob == *name || *glob == '?')) {
             glob++;
             name++;
         } else {
-            if (!star || *again == '\0') return false;
+            if (!star || *again == '\0')
+                return false;
             glob = star;
             name = ++again;
         }
@@ -154,22 +155,26 @@ static bool glob_prefix(const char *glob, const char *name)
 static bool glob_matches(const char *glob, const char *name)
 {
     while (name) {
-        if (glob_prefix(glob, name)) return true;
-        if (*glob == '*') return false; /* it has tried every start already */
+        if (glob_prefix(glob, name))
+            return true;
+        if (*glob == '*')
+            return false; /* it has tried every start already */
         name = strchr(name, '.');
-        if (name) name++;
+        if (name)
+            name++;
     }
     return false;
 }
 
 static bool regex_matches(const regex_t *regex, const char *name)
 {
-    static const char *const heads[] = {"model.", "language_model.model.", "model.language_model.",
-                                        "language_model.", ""};
+    static const char *const heads[] = {"model.", "language_model.model.", "model.language_model.", "language_model.",
+                                        ""};
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         char full[192];
         snprintf(full, sizeof full, "%s%s", heads[i], name);
-        if (regexec(regex, full, 0, NULL, 0) == 0) return true;
+        if (regexec(regex, full, 0, NULL, 0) == 0)
+            return true;
     }
     return false;
 }
@@ -189,12 +194,15 @@ static void try_module(struct list *list, int class, const char *const *names, s
     bool hit = false;
     for (size_t i = 0; i < list->count; i++) {
         struct pattern *pattern = &list->patterns[i];
-        if ((hit && pattern->used) || !pattern_matches(pattern, names, count)) continue;
+        if ((hit && pattern->used) || !pattern_matches(pattern, names, count))
+            continue;
         pattern->used = hit = true;
     }
-    if (class == MINOR) return;
+    if (class == MINOR)
+        return;
     char *first = hit ? coverage->first_hit[class] : coverage->first_miss[class];
-    if (first[0] == '\0') snprintf(first, sizeof coverage->first_hit[class], "%s", names[0]);
+    if (first[0] == '\0')
+        snprintf(first, sizeof coverage->first_hit[class], "%s", names[0]);
     coverage->all[class]++;
     coverage->hit[class] += hit;
 }
@@ -204,13 +212,20 @@ static bool applies(const struct k25_hf_config *c, const struct k25_layers *laye
     bool shared = c->n_shared_experts > 0 || c->num_shared_experts > 0 || c->shared_expert_intermediate_size > 0 ||
                   c->shared_intermediate_size > 0;
     switch (part->where) {
-    case EVERY: return true;
-    case IN_MLA: return layer->attention == K25_MLA;
-    case IN_GQA: return layer->attention == K25_GQA;
-    case IN_DELTA: return layer->attention == K25_GATED_DELTA;
-    case IN_INDEXER: return layer->indexer;
-    case IN_DENSE: return layer->ffn == K25_DENSE;
-    case IN_MOE: return layer->ffn == K25_MOE && (part->class != K25_T_SHARED_EXPERTS || shared);
+    case EVERY:
+        return true;
+    case IN_MLA:
+        return layer->attention == K25_MLA;
+    case IN_GQA:
+        return layer->attention == K25_GQA;
+    case IN_DELTA:
+        return layer->attention == K25_GATED_DELTA;
+    case IN_INDEXER:
+        return layer->indexer;
+    case IN_DENSE:
+        return layer->ffn == K25_DENSE;
+    case IN_MOE:
+        return layer->ffn == K25_MOE && (part->class != K25_T_SHARED_EXPERTS || shared);
     }
     return false;
 }
@@ -228,11 +243,13 @@ static void try_part(struct list *list, const struct part *part, int layer, int 
         if (number)
             snprintf(below, sizeof below, "%.*s%d%s", (int)(number - part->names[i]), part->names[i], expert,
                      number + 2);
-        else snprintf(below, sizeof below, "%s", part->names[i]);
+        else
+            snprintf(below, sizeof below, "%s", part->names[i]);
         snprintf(room[count], sizeof room[count], "layers.%d.%s", layer, below);
         names[count] = room[count];
         count++;
-        if (mtp < 0) continue;
+        if (mtp < 0)
+            continue;
         snprintf(room[count], sizeof room[count], "mtp.layers.%d.%s", mtp, below);
         names[count] = room[count];
         count++;
@@ -244,12 +261,16 @@ static void try_layer(struct list *list, const struct k25_layers *kind, int laye
 {
     const struct k25_hf_config *c = list->config;
     int experts = c->n_routed_experts > 0 ? c->n_routed_experts : c->num_experts;
-    if (experts == 0) experts = c->num_local_experts;
+    if (experts == 0)
+        experts = c->num_local_experts;
     for (size_t i = 0; i < PARTS; i++) {
         int class = parts[i].class;
-        if (!applies(c, kind, &parts[i])) continue;
-        if (mtp >= 0) class = class == K25_T_ROUTED_EXPERTS || class == K25_T_DENSE_FFN ? K25_T_MTP : MINOR;
-        if (!counted) class = MINOR;
+        if (!applies(c, kind, &parts[i]))
+            continue;
+        if (mtp >= 0)
+            class = class == K25_T_ROUTED_EXPERTS || class == K25_T_DENSE_FFN ? K25_T_MTP : MINOR;
+        if (!counted)
+            class = MINOR;
         try_part(list, &parts[i], layer, mtp, class, 0);
         /* The first and the last expert stand for all of them. */
         if (parts[i].class == K25_T_ROUTED_EXPERTS && experts > 1)
@@ -267,9 +288,11 @@ static void try_model(struct list *list, int mtp_layers)
     int n = c->num_hidden_layers;
     for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
         try_module(list, roots[i].class, &roots[i].name, 1);
-    for (int i = 0; i < n; i++) try_layer(list, &c->layer[i], i, -1, true);
+    for (int i = 0; i < n; i++)
+        try_layer(list, &c->layer[i], i, -1, true);
     /* Lists may name a module that this config does not have; it then counts for nothing. */
-    for (int i = 0; i < mtp_layers || i < 1; i++) try_layer(list, &c->layer[n - 1], n + i, i, i < mtp_layers);
+    for (int i = 0; i < mtp_layers || i < 1; i++)
+        try_layer(list, &c->layer[n - 1], n + i, i, i < mtp_layers);
 }
 
 /* Python's regular expressions to POSIX extended ones, as far as such lists use them. glibc expands counted
@@ -281,13 +304,19 @@ static const char *translate(const char *python, char *out, size_t size)
     out[n++] = '^';
     out[n++] = '(';
     for (const char *at = python; *at; at++) {
-        if (n + 8 > size) return "it is too long";
-        if (*at == '{') return "counted repeats are not supported";
-        if (*at == '\\' && bracket) return "escapes between brackets are not supported";
-        if (*at == '[') bracket = true;
-        if (*at == ']') bracket = false;
+        if (n + 8 > size)
+            return "it is too long";
+        if (*at == '{')
+            return "counted repeats are not supported";
+        if (*at == '\\' && bracket)
+            return "escapes between brackets are not supported";
+        if (*at == '[')
+            bracket = true;
+        if (*at == ']')
+            bracket = false;
         if (at[0] == '(' && at[1] == '?') {
-            if (at[2] != ':') return "(? is not supported";
+            if (at[2] != ':')
+                return "(? is not supported";
             out[n++] = '(';
             at += 2;
         } else if (at[0] == '\\' && at[1] == 'd') {
@@ -319,7 +348,8 @@ static bool compile(const struct list *list, const struct k25_yaml_node *node, s
                            list->path);
     if (strncmp(node->text, "re:", 3) != 0) {
         pattern->glob = without_model(node->text);
-        if (strchr(node->text, '[')) why = "brackets are not supported";
+        if (strchr(node->text, '['))
+            why = "brackets are not supported";
     } else if (!(why = translate(node->text + 3, posix, sizeof posix))) {
         int code = regcomp(&pattern->regex, posix, REG_EXTENDED | REG_NOSUB);
         pattern->compiled = code == 0;
@@ -329,8 +359,8 @@ static bool compile(const struct list *list, const struct k25_yaml_node *node, s
         }
     }
     return !why ? true
-                : k25_fail_at(error, list->file, node->line, node->column,
-                              "%s: cannot read the pattern '%.200s': %s", list->path, node->text, why);
+                : k25_fail_at(error, list->file, node->line, node->column, "%s: cannot read the pattern '%.200s': %s",
+                              list->path, node->text, why);
 }
 
 static bool check_used(const struct list *list, struct k25_error *error)
@@ -355,10 +385,11 @@ bool k25_hf_cover(const struct k25_hf_config *config, const struct k25_yaml_node
         return k25_fail_at(error, file, patterns->line, patterns->column, "%s: expected a list, found %s", path,
                            k25_yaml_kind_name(patterns->kind));
     if (room > MAX_PATTERNS)
-        return k25_fail_at(error, file, patterns->line, patterns->column, "%s: %zu entries, at most %d are read",
-                           path, room, MAX_PATTERNS);
+        return k25_fail_at(error, file, patterns->line, patterns->column, "%s: %zu entries, at most %d are read", path,
+                           room, MAX_PATTERNS);
     list.patterns = calloc(room + 1, sizeof *list.patterns);
-    if (!list.patterns) return k25_fail(error, K25_RESOURCE, "%s: out of memory", file);
+    if (!list.patterns)
+        return k25_fail(error, K25_RESOURCE, "%s: out of memory", file);
     while (done && list.count < room) {
         done = compile(&list, patterns->values[list.count], &list.patterns[list.count], error);
         list.count++;
@@ -368,7 +399,8 @@ bool k25_hf_cover(const struct k25_hf_config *config, const struct k25_yaml_node
         done = check_used(&list, error);
     }
     for (size_t i = 0; i < list.count; i++)
-        if (list.patterns[i].compiled) regfree(&list.patterns[i].regex);
+        if (list.patterns[i].compiled)
+            regfree(&list.patterns[i].regex);
     free(list.patterns);
     return done;
 }

@@ -37,14 +37,10 @@ static const struct k25_field fp8_fields[] = {
 };
 static const struct k25_field mxfp4_fields[] = {WORD(quant_method, NULL), NODE(modules_to_not_convert), {0}};
 static const struct k25_field awq_fields[] = {
-    WORD(quant_method, NULL),
-    NUMBER(bits, NULL),
-    NUMBER(group_size, NULL),
-    K25_FIELD(BOOL, quant, zero_point, .fallback = "true"),
-    NODE(modules_to_not_convert),
-    IGNORED("version"),
-    IGNORED("backend"),
-    {0},
+    WORD(quant_method, NULL),     NUMBER(bits, NULL),
+    NUMBER(group_size, NULL),     K25_FIELD(BOOL, quant, zero_point, .fallback = "true"),
+    NODE(modules_to_not_convert), IGNORED("version"),
+    IGNORED("backend"),           {0},
 };
 /* The format of the cache (kv_cache_...) is the plan's to choose, not the checkpoint's. */
 static const struct k25_field compressed_fields[] = {
@@ -127,8 +123,8 @@ static const int linear_classes[] = {K25_T_LM_HEAD,          K25_T_ATTENTION, K2
                                      K25_T_SHARED_EXPERTS,   K25_T_MTP};
 #define LINEAR_CLASSES (sizeof linear_classes / sizeof linear_classes[0])
 
-static bool fail_node(const struct quant *q, const struct k25_yaml_node *node, const char *key,
-                      struct k25_error *error, const char *what)
+static bool fail_node(const struct quant *q, const struct k25_yaml_node *node, const char *key, struct k25_error *error,
+                      const char *what)
 {
     return k25_fail_at(error, q->file, node->line, node->column, "%s.%s: %s", q->path, key, what);
 }
@@ -139,10 +135,11 @@ static bool check_whole(const struct quant *q, const struct k25_yaml_node *list,
 {
     for (size_t i = 0; i < LINEAR_CLASSES; i++) {
         int class = linear_classes[i];
-        if (coverage->hit[class] == 0 || coverage->hit[class] == coverage->all[class]) continue;
+        if (coverage->hit[class] == 0 || coverage->hit[class] == coverage->all[class])
+            continue;
         return k25_fail_at(error, q->file, list->line, list->column,
-                           "%s.%s: names %s and not %s; the tensors of a class (%s) have one format here", q->path,
-                           key, coverage->first_hit[class], coverage->first_miss[class], k25_tensor_names[class]);
+                           "%s.%s: names %s and not %s; the tensors of a class (%s) have one format here", q->path, key,
+                           coverage->first_hit[class], coverage->first_miss[class], k25_tensor_names[class]);
     }
     return true;
 }
@@ -157,16 +154,18 @@ static bool cover(const struct quant *q, const struct k25_yaml_node *list, const
 }
 
 /* `format` for every class that the model has and the list does not name. */
-static bool quantise_all_but(const struct quant *q, const struct k25_yaml_node *list, const char *key,
-                             bool lm_head, const struct k25_format *format, struct k25_weights *weights,
-                             struct k25_error *error)
+static bool quantise_all_but(const struct quant *q, const struct k25_yaml_node *list, const char *key, bool lm_head,
+                             const struct k25_format *format, struct k25_weights *weights, struct k25_error *error)
 {
     struct k25_hf_coverage coverage;
-    if (!cover(q, list, key, &coverage, error)) return false;
+    if (!cover(q, list, key, &coverage, error))
+        return false;
     for (size_t i = 0; i < LINEAR_CLASSES; i++) {
         int class = linear_classes[i];
-        if (class == K25_T_LM_HEAD && !lm_head) continue;
-        if (coverage.all[class] > 0 && coverage.hit[class] == 0) weights->format[class] = *format;
+        if (class == K25_T_LM_HEAD && !lm_head)
+            continue;
+        if (coverage.all[class] > 0 && coverage.hit[class] == 0)
+            weights->format[class] = *format;
     }
     return true;
 }
@@ -188,13 +187,14 @@ static bool block_size(const struct quant *q, const struct k25_yaml_node *node, 
     return true;
 }
 
-static bool read_fp8(struct quant *q, const struct k25_yaml_node *node, struct k25_weights *w,
-                     struct k25_error *error)
+static bool read_fp8(struct quant *q, const struct k25_yaml_node *node, struct k25_weights *w, struct k25_error *error)
 {
     struct k25_format fp8 = {.kind = K25_FP8, .bits = 8}; /* without blocks: one scale a matrix, nothing */
-    if (!k25_schema_load(fp8_fields, q->path, node, q->file, q, NULL, error)) return false;
+    if (!k25_schema_load(fp8_fields, q->path, node, q->file, q, NULL, error))
+        return false;
     if (q->weight_block_size) {
-        if (!block_size(q, q->weight_block_size, "weight_block_size", &fp8.group, error)) return false;
+        if (!block_size(q, q->weight_block_size, "weight_block_size", &fp8.group, error))
+            return false;
         fp8.scale_bits = 32;
     }
     /* Checkpoints of this method keep lm_head whether they list it (MiniMax, GLM, Qwen) or not (DeepSeek). */
@@ -214,11 +214,12 @@ static bool read_mxfp4(struct quant *q, const struct k25_yaml_node *node, struct
     return true;
 }
 
-static bool read_awq(struct quant *q, const struct k25_yaml_node *node, struct k25_weights *w,
-                     struct k25_error *error)
+static bool read_awq(struct quant *q, const struct k25_yaml_node *node, struct k25_weights *w, struct k25_error *error)
 {
-    if (!k25_schema_load(awq_fields, q->path, node, q->file, q, NULL, error)) return false;
-    if (q->bits != 4) return fail_node(q, k25_yaml_get(node, "bits"), "bits", error, "only 4 bits are known");
+    if (!k25_schema_load(awq_fields, q->path, node, q->file, q, NULL, error))
+        return false;
+    if (q->bits != 4)
+        return fail_node(q, k25_yaml_get(node, "bits"), "bits", error, "only 4 bits are known");
     if (q->group_size < 1)
         return fail_node(q, k25_yaml_get(node, "group_size"), "group_size", error, "expected at least 1");
     struct k25_format int4 = {
@@ -239,9 +240,12 @@ static bool format_of(const struct quant *q, const struct k25_yaml_node *node, c
     const struct scheme *s = &g->weights;
     const char *packing = g->format[0] != '\0' ? g->format : q->format;
     bool is_float = strcmp(s->type, "float") == 0, grouped = s->group_size > 0;
-    if (is_float && s->num_bits == 4 && strncmp(packing, "mxfp4", 5) == 0) *format = mxfp4;
-    else if (is_float && s->num_bits == 4) *format = nvfp4;
-    else if (is_float && s->num_bits == 8) *format = (struct k25_format){.kind = K25_FP8, .bits = 8};
+    if (is_float && s->num_bits == 4 && strncmp(packing, "mxfp4", 5) == 0)
+        *format = mxfp4;
+    else if (is_float && s->num_bits == 4)
+        *format = nvfp4;
+    else if (is_float && s->num_bits == 8)
+        *format = (struct k25_format){.kind = K25_FP8, .bits = 8};
     else if (strcmp(s->type, "int") == 0 && s->num_bits == 4)
         *format = (struct k25_format){.kind = K25_INT4, .bits = 4};
     else
@@ -256,9 +260,11 @@ static bool format_of(const struct quant *q, const struct k25_yaml_node *node, c
                                k25_format_kind_names[format->kind], format->group, s->group_size);
         return true;
     }
-    if (grouped) format->group = s->group_size;
+    if (grouped)
+        format->group = s->group_size;
     if (s->block_structure) {
-        if (!block_size(q, s->block_structure, "config_groups", &format->group, error)) return false;
+        if (!block_size(q, s->block_structure, "config_groups", &format->group, error))
+            return false;
         format->scale_bits = 32;
     } else if (grouped) {
         format->scale_bits = 16 + (s->symmetric ? 0 : s->num_bits);
@@ -273,26 +279,27 @@ static bool targets_linear(const struct k25_yaml_node *targets)
 }
 
 /* Groups that name modules go before the one for every Linear, as compressed-tensors has it. */
-static bool read_group(const struct quant *q, const struct k25_yaml_node *node, bool linear_pass,
-                       bool *linear_seen, bool assigned[K25_TENSORS], struct k25_weights *chosen,
-                       struct k25_error *error)
+static bool read_group(const struct quant *q, const struct k25_yaml_node *node, bool linear_pass, bool *linear_seen,
+                       bool assigned[K25_TENSORS], struct k25_weights *chosen, struct k25_error *error)
 {
     struct k25_hf_coverage coverage;
     struct k25_format format;
     struct group g = {0};
     char path[96];
     snprintf(path, sizeof path, "%s.config_groups", q->path);
-    if (!k25_schema_load(group_fields, path, node, q->file, &g, NULL, error) ||
-        !format_of(q, node, &g, &format, error))
+    if (!k25_schema_load(group_fields, path, node, q->file, &g, NULL, error) || !format_of(q, node, &g, &format, error))
         return false;
-    if (targets_linear(g.targets) != linear_pass) return true;
+    if (targets_linear(g.targets) != linear_pass)
+        return true;
     if (linear_pass && *linear_seen)
         return fail_node(q, node, "config_groups", error, "a second group for Linear");
     *linear_seen = linear_pass;
-    if (!linear_pass && !cover(q, g.targets, "config_groups.targets", &coverage, error)) return false;
+    if (!linear_pass && !cover(q, g.targets, "config_groups.targets", &coverage, error))
+        return false;
     for (size_t i = 0; i < LINEAR_CLASSES; i++) {
         int class = linear_classes[i];
-        if (assigned[class] || (!linear_pass && coverage.hit[class] == 0)) continue;
+        if (assigned[class] || (!linear_pass && coverage.hit[class] == 0))
+            continue;
         assigned[class] = true;
         chosen->format[class] = format;
     }
@@ -309,8 +316,10 @@ static bool read_groups(const struct quant *q, struct k25_weights *w, struct k25
         return fail_node(q, groups, "config_groups", error, "expected a mapping of 1 to 16 groups");
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < groups->count; i++)
-            if (!read_group(q, groups->values[i], pass == 1, &linear_seen, assigned, &chosen, error)) return false;
-    if (!cover(q, q->ignore, "ignore", &ignored, error)) return false;
+            if (!read_group(q, groups->values[i], pass == 1, &linear_seen, assigned, &chosen, error))
+                return false;
+    if (!cover(q, q->ignore, "ignore", &ignored, error))
+        return false;
     for (size_t i = 0; i < LINEAR_CLASSES; i++) {
         int class = linear_classes[i];
         if (assigned[class] && ignored.all[class] > 0 && ignored.hit[class] == 0)
@@ -322,12 +331,14 @@ static bool read_groups(const struct quant *q, struct k25_weights *w, struct k25
 static bool read_compressed(struct quant *q, const struct k25_yaml_node *node, struct k25_weights *w,
                             struct k25_error *error)
 {
-    if (!k25_schema_load(compressed_fields, q->path, node, q->file, q, NULL, error)) return false;
+    if (!k25_schema_load(compressed_fields, q->path, node, q->file, q, NULL, error))
+        return false;
     if (!is_empty(q->sparsity_config))
         return fail_node(q, q->sparsity_config, "sparsity_config", error, "sparse weights are not known");
     if (!is_empty(q->transform_config))
         return fail_node(q, q->transform_config, "transform_config", error, "transformed weights are not known");
-    if (!q->config_groups) return fail_node(q, node, "config_groups", error, "missing");
+    if (!q->config_groups)
+        return fail_node(q, node, "config_groups", error, "missing");
     return read_groups(q, w, error);
 }
 
@@ -337,11 +348,14 @@ static bool algo_format(const struct quant *q, const struct k25_yaml_node *node,
 {
     static const char *const algos[] = {"NVFP4", "FP8", NULL};
     char hint[64];
-    if (strcmp(q->quant_algo, "NVFP4") == 0) *format = nvfp4;
-    else if (strcmp(q->quant_algo, "FP8") == 0) *format = (struct k25_format){.kind = K25_FP8, .bits = 8};
+    if (strcmp(q->quant_algo, "NVFP4") == 0)
+        *format = nvfp4;
+    else if (strcmp(q->quant_algo, "FP8") == 0)
+        *format = (struct k25_format){.kind = K25_FP8, .bits = 8};
     else {
         const struct k25_yaml_node *at = k25_yaml_get(node, "quant_algo");
-        if (!at) at = node;
+        if (!at)
+            at = node;
         return k25_fail_at(error, q->file, at->line, at->column, "%s.quant_algo: '%s' is not among NVFP4, FP8%s",
                            q->path, q->quant_algo, k25_did_you_mean(q->quant_algo, algos, hint, sizeof hint));
     }
@@ -357,7 +371,8 @@ static bool read_modelopt(struct quant *q, const struct k25_yaml_node *node, str
     if (!k25_schema_load(modelopt_fields, q->path, node, q->file, q, NULL, error) ||
         !algo_format(q, node, &format, error))
         return false;
-    if (q->config_groups) return read_groups(q, w, error);
+    if (q->config_groups)
+        return read_groups(q, w, error);
     return quantise_all_but(q, q->ignore, "ignore", true, &format, w, error);
 }
 
@@ -366,8 +381,10 @@ static bool read_separate(struct quant *q, const struct k25_yaml_node *root, str
 {
     struct k25_format format;
     snprintf(q->path, sizeof q->path, "hf_quant_config");
-    if (!k25_schema_load(separate_fields, q->path, root, q->file, q, NULL, error)) return false;
-    if (!q->quantization) return fail_node(q, root, "quantization", error, "missing");
+    if (!k25_schema_load(separate_fields, q->path, root, q->file, q, NULL, error))
+        return false;
+    if (!q->quantization)
+        return fail_node(q, root, "quantization", error, "missing");
     const struct k25_yaml_node *node = q->quantization;
     snprintf(q->path, sizeof q->path, "quantization");
     return k25_schema_load(separate_inner_fields, q->path, node, q->file, q, NULL, error) &&
@@ -385,24 +402,28 @@ static bool read_config(struct quant *q, const struct k25_yaml_node *node, struc
     const struct k25_yaml_node *method = k25_yaml_get(node, "quant_method");
     char hint[64];
     snprintf(q->path, sizeof q->path, "quantization_config");
-    if (!method || method->kind != K25_YAML_SCALAR) return fail_node(q, node, "quant_method", error, "missing");
+    if (!method || method->kind != K25_YAML_SCALAR)
+        return fail_node(q, node, "quant_method", error, "missing");
     for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], method->text) == 0) return readers[i](q, node, w, error);
+        if (strcmp(names[i], method->text) == 0)
+            return readers[i](q, node, w, error);
     return k25_fail_at(error, q->file, method->line, method->column,
-                       "%s.quant_method: '%s' is not among fp8, mxfp4, awq, compressed-tensors, modelopt%s",
-                       q->path, method->text, k25_did_you_mean(method->text, names, hint, sizeof hint));
+                       "%s.quant_method: '%s' is not among fp8, mxfp4, awq, compressed-tensors, modelopt%s", q->path,
+                       method->text, k25_did_you_mean(method->text, names, hint, sizeof hint));
 }
 
 /* The name a reader would give the scheme: by its experts, or by its attention when it has none. */
 static void name_scheme(const struct quant *q, struct k25_weights *w)
 {
     const struct k25_format *format = &w->format[K25_T_ROUTED_EXPERTS];
-    if (format->kind == K25_BF16) format = &w->format[K25_T_ATTENTION];
+    if (format->kind == K25_BF16)
+        format = &w->format[K25_T_ATTENTION];
     if (strcmp(q->quant_method, "awq") == 0 && format->kind == K25_INT4)
         snprintf(w->name, sizeof w->name, "awq_int4");
     else if (format->kind == K25_INT4 && format->group > 0)
         snprintf(w->name, sizeof w->name, "int4_g%.0f", format->group);
-    else snprintf(w->name, sizeof w->name, "%s", k25_format_kind_names[format->kind]);
+    else
+        snprintf(w->name, sizeof w->name, "%s", k25_format_kind_names[format->kind]);
 }
 
 static bool check_dtype(const struct k25_hf_config *c, struct k25_error *error)
@@ -419,8 +440,10 @@ bool k25_hf_quantisation(const struct k25_hf_config *config, const struct k25_ya
                          int mtp_layers, struct k25_weights *weights, struct k25_error *error)
 {
     struct quant q = {.config = config, .file = file, .mtp_layers = mtp_layers};
-    if (!check_dtype(config, error)) return false;
-    for (int i = 0; i < K25_TENSORS; i++) weights->format[i] = bf16;
+    if (!check_dtype(config, error))
+        return false;
+    for (int i = 0; i < K25_TENSORS; i++)
+        weights->format[i] = bf16;
     if (strcmp(config->moe_router_dtype, "float32") == 0)
         weights->format[K25_T_ROUTER] = (struct k25_format){.kind = K25_FP32, .bits = 32};
     else if (config->moe_router_dtype[0] != '\0' && strcmp(config->moe_router_dtype, "bfloat16") != 0)
@@ -428,8 +451,7 @@ bool k25_hf_quantisation(const struct k25_hf_config *config, const struct k25_ya
                            config->moe_router_dtype);
     if (node) {
         bool separate = !k25_yaml_get(node, "quant_method");
-        if (!(separate && node != config->quantization_config ? read_separate : read_config)(&q, node, weights,
-                                                                                             error))
+        if (!(separate && node != config->quantization_config ? read_separate : read_config)(&q, node, weights, error))
             return false;
     }
     name_scheme(&q, weights);

@@ -16,70 +16,112 @@ const char *const k25_dcp_exchange_names[] = {"gather", "all_to_all", NULL};
 const char *const k25_expert_exchange_names[] = {"all_to_all", "gather", NULL};
 
 static const struct k25_field allreduce_fields[] = {
-    K25_FIELD(ENUM, k25_plan_allreduce, backend, .fallback = "nccl", .names = k25_allreduce_backend_names, .doc = "which AllReduce the engine calls"),
-    K25_FIELD(REAL, k25_plan_allreduce, oneshot_max_bytes, .fallback = "57344", .min = 0, .max = 1e12, .unit = "bytes", .doc = "oneshot_then_nccl: one-shot up to this message, bytes per rank of the full buffer"),
-    K25_FIELD(INT, k25_plan_allreduce, oneshot_max_rows, .fallback = "0", .min = 0, .max = 1e6, .unit = "rows", .doc = "oneshot_then_nccl: one-shot up to this many rows, whatever their bytes"),
-    K25_FIELD(ENUM, k25_plan_allreduce, protocol, .fallback = "auto", .names = k25_protocol_names, .doc = "protocols NCCL may use (NCCL_PROTO)"),
+    K25_FIELD(ENUM, k25_plan_allreduce, backend, .fallback = "nccl", .names = k25_allreduce_backend_names,
+              .doc = "which AllReduce the engine calls"),
+    K25_FIELD(REAL, k25_plan_allreduce, oneshot_max_bytes, .fallback = "57344", .min = 0, .max = 1e12, .unit = "bytes",
+              .doc = "oneshot_then_nccl: one-shot up to this message, bytes per rank of the full buffer"),
+    K25_FIELD(INT, k25_plan_allreduce, oneshot_max_rows, .fallback = "0", .min = 0, .max = 1e6, .unit = "rows",
+              .doc = "oneshot_then_nccl: one-shot up to this many rows, whatever their bytes"),
+    K25_FIELD(ENUM, k25_plan_allreduce, protocol, .fallback = "auto", .names = k25_protocol_names,
+              .doc = "protocols NCCL may use (NCCL_PROTO)"),
     {.key = NULL},
 };
 
 static const struct k25_field graph_fields[] = {
-    K25_FIELD(ENUM, k25_plan_graph, mode, .fallback = "full", .names = k25_graph_mode_names, .doc = "CUDA graph of the whole step, or eager launches"),
-    K25_FIELD(INT, k25_plan_graph, max_rows, .fallback = "512", .min = 1, .max = 65536, .unit = "rows", .doc = "largest captured batch; larger ones run eager"),
+    K25_FIELD(ENUM, k25_plan_graph, mode, .fallback = "full", .names = k25_graph_mode_names,
+              .doc = "CUDA graph of the whole step, or eager launches"),
+    K25_FIELD(INT, k25_plan_graph, max_rows, .fallback = "512", .min = 1, .max = 65536, .unit = "rows",
+              .doc = "largest captured batch; larger ones run eager"),
     {.key = NULL},
 };
 
 static const struct k25_field speculation_fields[] = {
-    K25_FIELD(ENUM, k25_plan_speculation, method, .fallback = "none", .names = k25_speculation_names, .doc = "who drafts"),
-    K25_FIELD(INT, k25_plan_speculation, tokens, .fallback = "0", .min = 0, .max = K25_MAX_DRAFT, .unit = "tokens", .doc = "drafted tokens in a chain (k)"),
-    K25_FIELD(TEXT, k25_plan_speculation, acceptance, .fallback = "", .doc = "share of drafts accepted (0.49), tokens a step (2.48), marginal rates (0.83/0.6/0.45) or a=conditional rate"),
-    K25_FIELD(ENUM, k25_plan_speculation, verify, .fallback = "shared", .names = k25_verify_names, .doc = "attention over the tokens of one sequence that are verified"),
-    K25_FIELD(ENUM, k25_plan_speculation, drafting, .fallback = "serial", .names = k25_drafting_names, .doc = "host work between the passes of the draft"),
-    K25_FIELD(INT, k25_plan_speculation, draft_tp, .fallback = "0", .min = 0, .max = K25_MAX_GPUS, .unit = "GPUs", .doc = "tensor-parallel ranks of the draft; 0: the plan's"),
+    K25_FIELD(ENUM, k25_plan_speculation, method, .fallback = "none", .names = k25_speculation_names,
+              .doc = "who drafts"),
+    K25_FIELD(INT, k25_plan_speculation, tokens, .fallback = "0", .min = 0, .max = K25_MAX_DRAFT, .unit = "tokens",
+              .doc = "drafted tokens in a chain (k)"),
+    K25_FIELD(TEXT, k25_plan_speculation, acceptance, .fallback = "",
+              .doc = "share of drafts accepted (0.49), tokens a step (2.48), marginal rates (0.83/0.6/0.45) or "
+                     "a=conditional rate"),
+    K25_FIELD(ENUM, k25_plan_speculation, verify, .fallback = "shared", .names = k25_verify_names,
+              .doc = "attention over the tokens of one sequence that are verified"),
+    K25_FIELD(ENUM, k25_plan_speculation, drafting, .fallback = "serial", .names = k25_drafting_names,
+              .doc = "host work between the passes of the draft"),
+    K25_FIELD(INT, k25_plan_speculation, draft_tp, .fallback = "0", .min = 0, .max = K25_MAX_GPUS, .unit = "GPUs",
+              .doc = "tensor-parallel ranks of the draft; 0: the plan's"),
     {.key = NULL},
 };
 
 static const struct k25_field prefill_fields[] = {
-    K25_FIELD(INT, k25_plan_prefill, tokens, .fallback = "0", .min = 0, .max = 1e6, .unit = "tokens", .doc = "prompt tokens that ride along in the step"),
-    K25_FIELD(REAL, k25_plan_prefill, context, .fallback = "0", .min = 0, .max = 1e8, .unit = "tokens", .doc = "tokens of that prompt already in the cache"),
+    K25_FIELD(INT, k25_plan_prefill, tokens, .fallback = "0", .min = 0, .max = 1e6, .unit = "tokens",
+              .doc = "prompt tokens that ride along in the step"),
+    K25_FIELD(REAL, k25_plan_prefill, context, .fallback = "0", .min = 0, .max = 1e8, .unit = "tokens",
+              .doc = "tokens of that prompt already in the cache"),
     {.key = NULL},
 };
 
 static const struct k25_field lever_fields[] = {
-    K25_FIELD(BOOL, k25_plan_levers, allreduce_free, .fallback = "false", .doc = "AllReduces cost nothing: the ceiling of every change to them"),
-    K25_FIELD(REAL, k25_plan_levers, allreduce_overlap, .fallback = "0", .min = 0, .max = 1, .unit = "share", .doc = "of an AllReduce's transfer that compute hides"),
-    K25_FIELD(BOOL, k25_plan_levers, allreduce_norm, .fallback = "false", .doc = "the norm behind an AllReduce is part of it"),
-    K25_FIELD(BOOL, k25_plan_levers, persistent_experts, .fallback = "false", .doc = "the experts of a layer in one persistent kernel, without a floor"),
-    K25_FIELD(BOOL, k25_plan_levers, shared_stream, .fallback = "false", .doc = "shared experts beside the routed ones on a second stream"),
-    K25_FIELD(REAL, k25_plan_levers, l2_pinned_mib, .fallback = "0", .min = 0, .max = 1e6, .unit = "MiB", .doc = "weights that stay in the L2 from step to step"),
-    K25_FIELD(REAL, k25_plan_levers, link_bandwidth, .fallback = "1", .min = 1e-3, .max = 1e3, .unit = "times", .doc = "every link this many times as fast"),
-    K25_FIELD(REAL, k25_plan_levers, link_latency, .fallback = "1", .min = 0, .max = 1e3, .unit = "times", .doc = "the latency of every link, times this"),
-    K25_FIELD(REAL, k25_plan_levers, skew, .fallback = "1", .min = 0, .max = 1e3, .unit = "times", .doc = "the wait for the last rank, times this; 0: all arrive at once"),
-    K25_FIELD(REAL, k25_plan_levers, power_limit_w, .fallback = "0", .min = 0, .max = 1e5, .unit = "W", .doc = "power limit of a GPU; 0: its own"),
+    K25_FIELD(BOOL, k25_plan_levers, allreduce_free, .fallback = "false",
+              .doc = "AllReduces cost nothing: the ceiling of every change to them"),
+    K25_FIELD(REAL, k25_plan_levers, allreduce_overlap, .fallback = "0", .min = 0, .max = 1, .unit = "share",
+              .doc = "of an AllReduce's transfer that compute hides"),
+    K25_FIELD(BOOL, k25_plan_levers, allreduce_norm, .fallback = "false",
+              .doc = "the norm behind an AllReduce is part of it"),
+    K25_FIELD(BOOL, k25_plan_levers, persistent_experts, .fallback = "false",
+              .doc = "the experts of a layer in one persistent kernel, without a floor"),
+    K25_FIELD(BOOL, k25_plan_levers, shared_stream, .fallback = "false",
+              .doc = "shared experts beside the routed ones on a second stream"),
+    K25_FIELD(REAL, k25_plan_levers, l2_pinned_mib, .fallback = "0", .min = 0, .max = 1e6, .unit = "MiB",
+              .doc = "weights that stay in the L2 from step to step"),
+    K25_FIELD(REAL, k25_plan_levers, link_bandwidth, .fallback = "1", .min = 1e-3, .max = 1e3, .unit = "times",
+              .doc = "every link this many times as fast"),
+    K25_FIELD(REAL, k25_plan_levers, link_latency, .fallback = "1", .min = 0, .max = 1e3, .unit = "times",
+              .doc = "the latency of every link, times this"),
+    K25_FIELD(REAL, k25_plan_levers, skew, .fallback = "1", .min = 0, .max = 1e3, .unit = "times",
+              .doc = "the wait for the last rank, times this; 0: all arrive at once"),
+    K25_FIELD(REAL, k25_plan_levers, power_limit_w, .fallback = "0", .min = 0, .max = 1e5, .unit = "W",
+              .doc = "power limit of a GPU; 0: its own"),
     {.key = NULL},
 };
 #undef LEVER
 
 const struct k25_field k25_plan_fields[] = {
     K25_FIELD(INT, k25_plan, tp, .min = 1, .max = K25_MAX_GPUS, .unit = "GPUs", .doc = "tensor-parallel ranks"),
-    K25_FIELD(INT, k25_plan, ep, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "GPUs", .doc = "expert-parallel ranks; they are the same GPUs again"),
-    K25_FIELD(INT, k25_plan, dp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "replicas", .doc = "data-parallel replicas"),
-    K25_FIELD(INT, k25_plan, dcp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "GPUs", .doc = "decode context parallel: ranks that share one cache"),
-    K25_FIELD(INT, k25_plan, pp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "stages", .doc = "pipeline stages"),
-    K25_FIELD(INT, k25_plan, microbatches, .fallback = "0", .min = 0, .max = 1024, .unit = "batches", .doc = "batches under way in a pipeline; 0: as many as stages or sequences"),
-    K25_FIELD(BOOL, k25_plan, attention_dp, .fallback = "false", .doc = "attention data-parallel: each of the tp ranks has sequences of its own"),
-    K25_FIELD(ENUM, k25_plan, dcp_exchange, .fallback = "gather", .names = k25_dcp_exchange_names, .doc = "how DCP puts partial attention together"),
-    K25_FIELD(ENUM, k25_plan, expert_exchange, .fallback = "all_to_all", .names = k25_expert_exchange_names, .doc = "how tokens reach their experts when attention is data-parallel"),
-    K25_FIELD(INT, k25_plan, expert_rows, .fallback = "0", .min = 0, .max = 1e6, .unit = "tokens", .doc = "tokens up to which the small-batch expert kernel runs, a slower one beyond; 0: at any number"),
-    K25_FIELD(INT, k25_plan, redundant_experts, .fallback = "0", .min = 0, .max = 65536, .unit = "experts", .doc = "copies of popular experts over all ranks, placed to balance them"),
-    K25_FIELD(INT, k25_plan, batch, .min = 1, .max = 65536, .unit = "sequences", .doc = "sequences that decode together, over all replicas"),
-    K25_FIELD(REAL, k25_plan, context, .min = 1, .max = 1e8, .unit = "tokens", .doc = "mean tokens in the cache of a sequence while the steps run"),
-    K25_FIELD(ENUM, k25_plan, kv_dtype, .fallback = "bf16", .names = k25_kv_dtype_names, .doc = "how the cache is stored"),
-    K25_FIELD(REAL, k25_plan, memory_utilisation, .fallback = "0.92", .min = 0.05, .max = 1, .unit = "share", .doc = "share of GPU memory the engine may use"),
-    K25_FIELD(MAP, k25_plan, allreduce, .fallback = "{}", .fields = allreduce_fields, .doc = "backend and its thresholds"),
+    K25_FIELD(INT, k25_plan, ep, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "GPUs",
+              .doc = "expert-parallel ranks; they are the same GPUs again"),
+    K25_FIELD(INT, k25_plan, dp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "replicas",
+              .doc = "data-parallel replicas"),
+    K25_FIELD(INT, k25_plan, dcp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "GPUs",
+              .doc = "decode context parallel: ranks that share one cache"),
+    K25_FIELD(INT, k25_plan, pp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "stages",
+              .doc = "pipeline stages"),
+    K25_FIELD(INT, k25_plan, microbatches, .fallback = "0", .min = 0, .max = 1024, .unit = "batches",
+              .doc = "batches under way in a pipeline; 0: as many as stages or sequences"),
+    K25_FIELD(BOOL, k25_plan, attention_dp, .fallback = "false",
+              .doc = "attention data-parallel: each of the tp ranks has sequences of its own"),
+    K25_FIELD(ENUM, k25_plan, dcp_exchange, .fallback = "gather", .names = k25_dcp_exchange_names,
+              .doc = "how DCP puts partial attention together"),
+    K25_FIELD(ENUM, k25_plan, expert_exchange, .fallback = "all_to_all", .names = k25_expert_exchange_names,
+              .doc = "how tokens reach their experts when attention is data-parallel"),
+    K25_FIELD(INT, k25_plan, expert_rows, .fallback = "0", .min = 0, .max = 1e6, .unit = "tokens",
+              .doc = "tokens up to which the small-batch expert kernel runs, a slower one beyond; 0: at any number"),
+    K25_FIELD(INT, k25_plan, redundant_experts, .fallback = "0", .min = 0, .max = 65536, .unit = "experts",
+              .doc = "copies of popular experts over all ranks, placed to balance them"),
+    K25_FIELD(INT, k25_plan, batch, .min = 1, .max = 65536, .unit = "sequences",
+              .doc = "sequences that decode together, over all replicas"),
+    K25_FIELD(REAL, k25_plan, context, .min = 1, .max = 1e8, .unit = "tokens",
+              .doc = "mean tokens in the cache of a sequence while the steps run"),
+    K25_FIELD(ENUM, k25_plan, kv_dtype, .fallback = "bf16", .names = k25_kv_dtype_names,
+              .doc = "how the cache is stored"),
+    K25_FIELD(REAL, k25_plan, memory_utilisation, .fallback = "0.92", .min = 0.05, .max = 1, .unit = "share",
+              .doc = "share of GPU memory the engine may use"),
+    K25_FIELD(MAP, k25_plan, allreduce, .fallback = "{}", .fields = allreduce_fields,
+              .doc = "backend and its thresholds"),
     K25_FIELD(MAP, k25_plan, graph, .fallback = "{}", .fields = graph_fields, .doc = "how kernels are launched"),
-    K25_FIELD(MAP, k25_plan, speculation, .fallback = "{}", .fields = speculation_fields, .doc = "speculative decoding"),
-    K25_FIELD(MAP, k25_plan, prefill, .fallback = "{}", .fields = prefill_fields, .doc = "a chunk of a prompt in the same step"),
+    K25_FIELD(MAP, k25_plan, speculation, .fallback = "{}", .fields = speculation_fields,
+              .doc = "speculative decoding"),
+    K25_FIELD(MAP, k25_plan, prefill, .fallback = "{}", .fields = prefill_fields,
+              .doc = "a chunk of a prompt in the same step"),
     K25_FIELD(MAP, k25_plan, levers, .fallback = "{}", .fields = lever_fields, .doc = "what-if switches"),
     {.key = NULL},
 };
@@ -90,7 +132,11 @@ bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture
 {
     const struct k25_architecture *a = architecture;
     int heads = plan->attention_dp ? 1 : plan->tp, width = plan->tp / plan->ep;
-    struct { int width, by; const char *what; bool used; } need[] = {
+    struct {
+        int width, by;
+        const char *what;
+        bool used;
+    } need[] = {
         {a->mla.heads, heads, "MLA heads", false},
         {a->gqa.heads, heads, "query heads", false},
         {a->linear.key_heads, heads, "key heads of the linear attention", false},
@@ -113,8 +159,10 @@ bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture
                                    need[i].width, need[i].what, a->name);
     }
     if (need[1].used && a->gqa.kv_heads % heads != 0 && heads % a->gqa.kv_heads != 0)
-        return k25_inputs_fail(inputs, "plan.tp", error, "%d neither divides nor is a multiple of the %d "
-                               "key-value heads of %s", heads, a->gqa.kv_heads, a->name);
+        return k25_inputs_fail(inputs, "plan.tp", error,
+                               "%d neither divides nor is a multiple of the %d "
+                               "key-value heads of %s",
+                               heads, a->gqa.kv_heads, a->name);
     return true;
 }
 
@@ -153,8 +201,10 @@ static bool check_dcp(const struct k25_plan *plan, const struct k25_architecture
     if (plan->dcp == 1)
         return true;
     if (plan->attention_dp)
-        return k25_inputs_fail(inputs, "plan.dcp", error, "ranks with sequences of their own share no cache, expected "
-                               "1 beside plan.attention_dp, found %d", plan->dcp);
+        return k25_inputs_fail(inputs, "plan.dcp", error,
+                               "ranks with sequences of their own share no cache, expected "
+                               "1 beside plan.attention_dp, found %d",
+                               plan->dcp);
     if (!divides(inputs, "plan.dcp", plan->dcp, plan->tp, "ranks of plan.tp", error))
         return false;
     bool gqa = false;
@@ -162,9 +212,11 @@ static bool check_dcp(const struct k25_plan *plan, const struct k25_architecture
         gqa = gqa || architecture->layers[i].attention == K25_GQA;
     int copies = gqa && plan->tp > architecture->gqa.kv_heads ? plan->tp / architecture->gqa.kv_heads : 1;
     if (gqa && copies % plan->dcp != 0)
-        return k25_inputs_fail(inputs, "plan.dcp", error, "at plan.tp %d %d %s the same keys of %s, expected a "
-                               "divisor of that, found %d", plan->tp, copies, copies == 1 ? "rank holds" : "ranks hold",
-                               architecture->name, plan->dcp);
+        return k25_inputs_fail(inputs, "plan.dcp", error,
+                               "at plan.tp %d %d %s the same keys of %s, expected a "
+                               "divisor of that, found %d",
+                               plan->tp, copies, copies == 1 ? "rank holds" : "ranks hold", architecture->name,
+                               plan->dcp);
     return true;
 }
 
@@ -178,8 +230,10 @@ static bool check_speculation(const struct k25_plan *plan, const struct k25_arch
         return k25_inputs_fail(inputs, "plan.speculation.tokens", error, "%s drafts no token, expected at least 1",
                                k25_speculation_names[spec->method]);
     if (spec->method == K25_SPEC_MTP && architecture->mtp_layers == 0)
-        return k25_inputs_fail(inputs, "plan.speculation.method", error, "%s has no multi-token-prediction layer, "
-                               "expected eagle3, ngram, draft or none", architecture->name);
+        return k25_inputs_fail(inputs, "plan.speculation.method", error,
+                               "%s has no multi-token-prediction layer, "
+                               "expected eagle3, ngram, draft or none",
+                               architecture->name);
     if (spec->draft_tp > 1 && spec->draft_tp != plan->tp)
         return k25_inputs_fail(inputs, "plan.speculation.draft_tp", error, "expected 0, 1 or plan.tp (%d), found %d",
                                plan->tp, spec->draft_tp);
@@ -192,9 +246,13 @@ static bool check_speculation(const struct k25_plan *plan, const struct k25_arch
 /* A plan that no file was loaded into has been through no table: the smallest values again. */
 static bool check_ranges(const struct k25_plan *plan, const struct k25_inputs *inputs, struct k25_error *error)
 {
-    const struct { const char *path; double value; } ones[] = {
-        {"plan.tp", plan->tp},       {"plan.ep", plan->ep},       {"plan.dp", plan->dp},
-        {"plan.dcp", plan->dcp},     {"plan.pp", plan->pp},       {"plan.batch", plan->batch},
+    const struct {
+        const char *path;
+        double value;
+    } ones[] = {
+        {"plan.tp", plan->tp},           {"plan.ep", plan->ep},
+        {"plan.dp", plan->dp},           {"plan.dcp", plan->dcp},
+        {"plan.pp", plan->pp},           {"plan.batch", plan->batch},
         {"plan.context", plan->context}, {"plan.graph.max_rows", plan->graph.max_rows},
     };
     for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
@@ -233,7 +291,8 @@ static bool check_pipeline(const struct k25_plan *plan, const struct k25_archite
     if (plan->prefill.tokens > 0 && k25_microbatches(plan) > 1)
         return k25_inputs_fail(inputs, "plan.prefill.tokens", error,
                                "a prompt in one of %d micro-batches of a pipeline is not supported yet, "
-                               "expected 0, or plan.microbatches 1", k25_microbatches(plan));
+                               "expected 0, or plan.microbatches 1",
+                               k25_microbatches(plan));
     return true;
 }
 

@@ -91,29 +91,29 @@ struct k25_plan_prefill {
 
 /* What-if switches; each changes named terms of the step (k25_lever_docs). */
 struct k25_plan_levers {
-    bool allreduce_free;       /* AllReduces cost nothing: the ceiling of every change to them */
-    double allreduce_overlap;  /* share of an AllReduce's transfer that compute hides */
-    bool allreduce_norm;       /* the norm behind an AllReduce is part of it */
-    bool persistent_experts;   /* the experts of a layer in one persistent kernel: no floor */
-    bool shared_stream;        /* shared experts beside the routed ones on a second stream */
-    double l2_pinned_mib;      /* weights that stay in the L2 from step to step */
-    double link_bandwidth;     /* links this many times as fast */
-    double link_latency;       /* their latency times this */
-    double skew;               /* waits times this; 0: every rank arrives at once */
-    double power_limit_w;      /* of a GPU; 0: its own */
+    bool allreduce_free;      /* AllReduces cost nothing: the ceiling of every change to them */
+    double allreduce_overlap; /* share of an AllReduce's transfer that compute hides */
+    bool allreduce_norm;      /* the norm behind an AllReduce is part of it */
+    bool persistent_experts;  /* the experts of a layer in one persistent kernel: no floor */
+    bool shared_stream;       /* shared experts beside the routed ones on a second stream */
+    double l2_pinned_mib;     /* weights that stay in the L2 from step to step */
+    double link_bandwidth;    /* links this many times as fast */
+    double link_latency;      /* their latency times this */
+    double skew;              /* waits times this; 0: every rank arrives at once */
+    double power_limit_w;     /* of a GPU; 0: its own */
 };
 
 struct k25_plan {
     int tp, ep, dp, dcp, pp;
-    int microbatches;  /* batches under way in a pipeline; 0: as many as stages */
-    bool attention_dp; /* attention data-parallel: each of the tp ranks has its own sequences and all heads */
-    int dcp_exchange;  /* enum k25_dcp_exchange */
-    int expert_exchange;   /* enum k25_expert_exchange */
-    int expert_rows;       /* tokens up to which the engine's small-batch expert kernel runs; 0: at any number */
-    int redundant_experts; /* copies of popular experts, over all ranks, placed to balance them */
-    int batch;         /* B: sequences decoding together, over all replicas */
-    double context;    /* L: mean tokens in the cache of one sequence */
-    int kv_dtype;      /* enum k25_kv_dtype */
+    int microbatches;          /* batches under way in a pipeline; 0: as many as stages */
+    bool attention_dp;         /* attention data-parallel: each of the tp ranks has its own sequences and all heads */
+    int dcp_exchange;          /* enum k25_dcp_exchange */
+    int expert_exchange;       /* enum k25_expert_exchange */
+    int expert_rows;           /* tokens up to which the engine's small-batch expert kernel runs; 0: at any number */
+    int redundant_experts;     /* copies of popular experts, over all ranks, placed to balance them */
+    int batch;                 /* B: sequences decoding together, over all replicas */
+    double context;            /* L: mean tokens in the cache of one sequence */
+    int kv_dtype;              /* enum k25_kv_dtype */
     double memory_utilisation; /* share of the GPU's memory that the engine may use */
     struct k25_plan_allreduce allreduce;
     struct k25_plan_graph graph;
@@ -141,8 +141,8 @@ extern const char *const k25_expert_exchange_names[];
 bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *architecture,
                     const struct k25_machine *machine, const struct k25_inputs *inputs, struct k25_error *error);
 
-/* Whether heads and widths of `architecture` divide over the ranks of the plan: part of k25_plan_check, and the check of a
- * draft model. */
+/* Whether heads and widths of `architecture` divide over the ranks of the plan: part of k25_plan_check, and the check
+ * of a draft model. */
 bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture *architecture,
                       const struct k25_inputs *inputs, struct k25_error *error);
 

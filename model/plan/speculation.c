@@ -50,7 +50,8 @@ bool k25_tokens_per_step(const struct k25_plan_speculation *speculation, double 
         if (count == 0)
             return k25_fail(error, K25_BAD_INPUT, "'%s': expected marginal rates from 0 to 1 that do not rise", text);
         if (count < k)
-            return k25_fail(error, K25_BAD_INPUT, "'%s' has %d rates, expected one for each of %d tokens", text, count, k);
+            return k25_fail(error, K25_BAD_INPUT, "'%s' has %d rates, expected one for each of %d tokens", text, count,
+                            k);
         *tokens = 1;
         for (int j = 0; j < k; j++)
             *tokens += rates[j];
@@ -59,8 +60,10 @@ bool k25_tokens_per_step(const struct k25_plan_speculation *speculation, double 
     bool conditional = strncmp(text, "a=", 2) == 0;
     if (!k25_parse_real(conditional ? text + 2 : text, &value) || !(value >= 0) || (conditional && value > 1) ||
         value > k + 1)
-        return k25_fail(error, K25_BAD_INPUT, "'%s': expected the share of drafts accepted (0 to 1), tokens a step "
-                        "(1 to %d), rates r1/r2/..., or a=rate", text, k + 1);
+        return k25_fail(error, K25_BAD_INPUT,
+                        "'%s': expected the share of drafts accepted (0 to 1), tokens a step "
+                        "(1 to %d), rates r1/r2/..., or a=rate",
+                        text, k + 1);
     *tokens = conditional ? chain(value, k) : value <= 1 ? 1 + k * value : value;
     return true;
 }
@@ -83,7 +86,7 @@ bool k25_marginal_rates(const struct k25_plan_speculation *speculation, int k, d
     int given = strchr(speculation->acceptance, '/') == NULL ? 0 : split_rates(speculation->acceptance, rates);
     if (!k25_tokens_per_step(speculation, &tokens, &error) || isnan(tokens))
         return false;
-    double rate = given == 0 ? constant_rate(tokens, speculation->tokens)
+    double rate = given == 0                            ? constant_rate(tokens, speculation->tokens)
                   : given == 1 || rates[given - 2] <= 0 ? rates[0]
                                                         : rates[given - 1] / rates[given - 2];
     for (int j = given; j < k; j++)

@@ -5,8 +5,8 @@
  *     tokens per step = 1 + P_1 + ... + P_k
  *
  * P_j is the marginal probability that the j-th draft is accepted. What is published is the share r of drafted tokens
- * that are accepted (1 + k r), the mean tokens of a step, the P_j themselves, or a constant conditional rate a, for which
- * P_j = a^j; the last over-estimates long chains.
+ * that are accepted (1 + k r), the mean tokens of a step, the P_j themselves, or a constant conditional rate a, for
+ * which P_j = a^j; the last over-estimates long chains.
  */
 #ifndef K25_MODEL_PLAN_SPECULATION_H
 #define K25_MODEL_PLAN_SPECULATION_H

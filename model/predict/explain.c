@@ -3,14 +3,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/predict/internal.h"
 #include "model/plan/speculation.h"
+#include "model/predict/internal.h"
 
-const char *const k25_share_names[] = {"attention",      "ffn",  "head", "draft", "allreduce transfer",
-                                       "allreduce wait", "other collectives", "gaps", "host", "bubble", NULL};
+const char *const k25_share_names[] = {
+    "attention", "ffn",  "head",   "draft", "allreduce transfer", "allreduce wait", "other collectives",
+    "gaps",      "host", "bubble", NULL};
 
-const char *const k25_lever_names[] = {"allreduce_free", "allreduce_overlap", "allreduce_norm", "persistent_experts",
-                                       "shared_stream",  "l2_pinned_mib",     "link_bandwidth", "link_latency",
+const char *const k25_lever_names[] = {"allreduce_free", "allreduce_overlap",
+                                       "allreduce_norm", "persistent_experts",
+                                       "shared_stream",  "l2_pinned_mib",
+                                       "link_bandwidth", "link_latency",
                                        "skew",           NULL};
 
 /* ---- parts ---- */
@@ -29,9 +32,11 @@ static void add_split(struct k25_share *share, const struct k25_operator_split *
 static const char *largest(const struct k25_share *share)
 {
     const struct k25_operator_split *s = &share->split;
-    const struct { const char *name; double time; } parts[] = {
-        {"floor", s->floor}, {"memory", s->memory}, {"compute", s->compute},
-        {"latency", s->latency}, {"link", s->link}, {"wait", s->wait}};
+    const struct {
+        const char *name;
+        double time;
+    } parts[] = {{"floor", s->floor},     {"memory", s->memory}, {"compute", s->compute},
+                 {"latency", s->latency}, {"link", s->link},     {"wait", s->wait}};
     size_t most = 0;
     for (size_t i = 1; i < sizeof parts / sizeof *parts; i++)
         most = parts[i].time > parts[most].time ? i : most;
@@ -66,11 +71,13 @@ static void bound_rest(const struct k25_question *question, const struct k25_pre
     shares[K25_SHARE_BUBBLE].bound = question->plan.pp > 1 ? "stages" : "";
 }
 
-void k25_shares(const struct k25_question *question, const struct k25_params *params,
-                const struct k25_prediction *p, const struct k25_slopes *slopes, struct k25_share shares[K25_SHARES])
+void k25_shares(const struct k25_question *question, const struct k25_params *params, const struct k25_prediction *p,
+                const struct k25_slopes *slopes, struct k25_share shares[K25_SHARES])
 {
-    static const int share_of[K25_PARTS] = {[K25_PART_ATTENTION] = K25_SHARE_ATTENTION, [K25_PART_FFN] = K25_SHARE_FFN,
-                                            [K25_PART_HEAD] = K25_SHARE_HEAD, [K25_PART_DRAFT] = K25_SHARE_DRAFT};
+    static const int share_of[K25_PARTS] = {[K25_PART_ATTENTION] = K25_SHARE_ATTENTION,
+                                            [K25_PART_FFN] = K25_SHARE_FFN,
+                                            [K25_PART_HEAD] = K25_SHARE_HEAD,
+                                            [K25_PART_DRAFT] = K25_SHARE_DRAFT};
     struct k25_operator_split splits[K25_MAX_OPERATORS];
     memset(shares, 0, K25_SHARES * sizeof *shares);
     k25_operator_splits(question, params, p, splits);
@@ -160,7 +167,8 @@ bool k25_chains(const struct k25_question *question, const struct k25_params *pa
         if (!k25_question_replan(&changed, &plan, NULL, error))
             return false;
         k25_predict(&changed, params, &p);
-        chains[k] = (struct k25_chain){.step = p.step, .tokens_per_step = tokens,
+        chains[k] = (struct k25_chain){.step = p.step,
+                                       .tokens_per_step = tokens,
                                        .break_even = k == 0 ? 1 : p.step / chains[0].step,
                                        .tok_s = plan.batch * tokens / p.step};
         if (known && chains[k].tok_s > chains[*best].tok_s)

@@ -1,5 +1,5 @@
-/* Why a step takes what it takes, and what would change it: what bounds its parts, the ceiling of each lever of the plan,
- * and what speculation is worth at each length of its chain. Slopes are in model/predict/slopes.h.
+/* Why a step takes what it takes, and what would change it: what bounds its parts, the ceiling of each lever of the
+ * plan, and what speculation is worth at each length of its chain. Slopes are in model/predict/slopes.h.
  */
 #ifndef K25_MODEL_PREDICT_EXPLAIN_H
 #define K25_MODEL_PREDICT_EXPLAIN_H
@@ -28,8 +28,9 @@ extern const char *const k25_share_names[]; /* NULL-terminated */
 struct k25_share {
     double time;                     /* s a step */
     struct k25_operator_split split; /* sums to the time; all 0 for gaps, host and bubble */
-    const char *bound; /* the largest part of the split; of waits, gaps and the host the parameter with the largest part;
-                          "" where there is no time */
+    const char
+        *bound; /* the largest part of the split; of waits, gaps and the host the parameter with the largest part;
+                   "" where there is no time */
 };
 
 /* `slopes` are those of the prediction. */
@@ -73,8 +74,8 @@ struct k25_chain {
     double tok_s;           /* all sequences together, NAN likewise */
 };
 
-/* The plan with chains of 0 (no speculation) to K25_LONGEST_CHAIN tokens; the plan must speculate. `*best` is the length
- * with the most tokens a second, -1 when the plan gives no acceptance. */
+/* The plan with chains of 0 (no speculation) to K25_LONGEST_CHAIN tokens; the plan must speculate. `*best` is the
+ * length with the most tokens a second, -1 when the plan gives no acceptance. */
 bool k25_chains(const struct k25_question *question, const struct k25_params *params,
                 struct k25_chain chains[K25_LONGEST_CHAIN + 1], int *best, struct k25_error *error);
 

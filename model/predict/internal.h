@@ -4,8 +4,8 @@
 
 #include "model/predict/predict.h"
 
-/* The GPU under the power limit of the plan: its peaks go with the clock, and so does the loop over K or the cache; memory
- * and launches do not. */
+/* The GPU under the power limit of the plan: its peaks go with the clock, and so does the loop over K or the cache;
+ * memory and launches do not. */
 struct k25_clocked {
     struct k25_gpu gpu;
     double clock; /* / full clock */

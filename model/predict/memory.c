@@ -30,8 +30,8 @@ void k25_memory_context(const struct k25_step *step, const struct k25_plan *plan
 {
     double caches = count_caches(plan), sequences = step->sequences * k25_microbatches(plan);
     memory->need_tokens = plan->batch * plan->context;
-    memory->max_batch = caches * floor(memory->pool_bytes / (plan->context * memory->kv_per_token +
-                                                             memory->state_per_sequence));
+    memory->max_batch =
+        caches * floor(memory->pool_bytes / (plan->context * memory->kv_per_token + memory->state_per_sequence));
     memory->fits = memory->weights + memory->reserve <= memory->budget &&
                    sequences * plan->context <= memory->pool_tokens / caches;
 }
@@ -49,7 +49,6 @@ void k25_memory(const struct k25_step *step, const struct k25_machine *machine, 
     memory->pool_bytes = fmax(0, memory->budget - memory->weights - memory->reserve);
     double sequences = step->sequences * k25_microbatches(plan);
     double pool = fmax(0, memory->pool_bytes - sequences * memory->state_per_sequence);
-    memory->pool_tokens =
-        memory->kv_per_token > 0 ? count_caches(plan) * floor(pool / memory->kv_per_token) : INFINITY;
+    memory->pool_tokens = memory->kv_per_token > 0 ? count_caches(plan) * floor(pool / memory->kv_per_token) : INFINITY;
     k25_memory_context(step, plan, memory);
 }

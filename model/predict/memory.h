@@ -4,23 +4,23 @@
 
 #include <stdbool.h>
 
-#include "hw/topology/machine.h"
 #include "hw/params/params.h"
+#include "hw/topology/machine.h"
 #include "model/plan/plan.h"
 #include "model/step/step.h"
 
 struct k25_memory {
-    double capacity;      /* bytes the GPU has */
-    double budget;        /* bytes the engine may use: capacity x memory_utilisation */
-    double weights;       /* bytes of weights on one rank, replicated parts in full; of the largest pipeline stage */
-    double reserve;       /* bytes for context, graphs, communication buffers, activations */
-    double kv_per_token;  /* bytes of cache a token takes on one rank */
+    double capacity;     /* bytes the GPU has */
+    double budget;       /* bytes the engine may use: capacity x memory_utilisation */
+    double weights;      /* bytes of weights on one rank, replicated parts in full; of the largest pipeline stage */
+    double reserve;      /* bytes for context, graphs, communication buffers, activations */
+    double kv_per_token; /* bytes of cache a token takes on one rank */
     double state_per_sequence; /* bytes of recurrent state a sequence takes on one rank */
-    double pool_bytes;    /* budget - weights - reserve, never below 0 */
-    double pool_tokens;   /* tokens of cache that fit, all replicas together, beside the states of the batch */
-    double need_tokens;   /* batch x context */
-    double max_batch;     /* sequences of this context that fit, all replicas together */
-    bool fits;            /* weights fit and the batch's cache fits */
+    double pool_bytes;         /* budget - weights - reserve, never below 0 */
+    double pool_tokens;        /* tokens of cache that fit, all replicas together, beside the states of the batch */
+    double need_tokens;        /* batch x context */
+    double max_batch;          /* sequences of this context that fit, all replicas together */
+    bool fits;                 /* weights fit and the batch's cache fits */
 };
 
 /* What follows the context, when nothing else of the plan that `memory` was made for has changed. */

@@ -32,8 +32,10 @@ bool k25_question_replan(struct k25_question *question, const struct k25_plan *p
     if (!k25_plan_check(plan, question->architecture, question->machine, inputs, error))
         return false;
     if (drafts && question->draft.architecture == NULL)
-        return k25_inputs_fail(inputs, "plan.speculation.method", error, "%s needs a draft model, expected the "
-                               "scenario's draft to name one", k25_speculation_names[speculation->method]);
+        return k25_inputs_fail(inputs, "plan.speculation.method", error,
+                               "%s needs a draft model, expected the "
+                               "scenario's draft to name one",
+                               k25_speculation_names[speculation->method]);
     const struct k25_plan draft = k25_draft_plan(plan);
     if (drafts && !k25_plan_divides(&draft, question->draft.architecture, inputs, error))
         return false;
@@ -118,7 +120,7 @@ int k25_allreduce_choice(const struct k25_question *question, double rows, doubl
     case K25_AR_FASTEST:
         return question->machine->p2p &&
                        k25_allreduce_time(K25_BACKEND_ONESHOT, bytes, &question->group[K25_RANKS_TP], params) <
-                       k25_allreduce_time((enum k25_backend)nccl, bytes, &question->group[K25_RANKS_TP], params)
+                           k25_allreduce_time((enum k25_backend)nccl, bytes, &question->group[K25_RANKS_TP], params)
                    ? K25_BACKEND_ONESHOT
                    : nccl;
     default:
@@ -330,8 +332,7 @@ static void conclude(const struct k25_question *question, const struct k25_param
     p->tok_s = plan->batch / p->tpot;
 }
 
-void k25_predict(const struct k25_question *question, const struct k25_params *params,
-                 struct k25_prediction *p)
+void k25_predict(const struct k25_question *question, const struct k25_params *params, struct k25_prediction *p)
 {
     const struct k25_plan *plan = &question->plan;
     k25_step_build(question->architecture, question->weights, &question->draft, question->machine, plan, params,

@@ -10,14 +10,14 @@
 
 #include "base/error.h"
 #include "hw/collective/collective.h"
-#include "hw/topology/machine.h"
-#include "hw/params/params.h"
 #include "hw/kernel/residual.h"
+#include "hw/params/params.h"
+#include "hw/topology/machine.h"
 #include "model/arch/arch.h"
-#include "model/predict/memory.h"
-#include "model/plan/plan.h"
-#include "model/step/step.h"
 #include "model/arch/weights.h"
+#include "model/plan/plan.h"
+#include "model/predict/memory.h"
+#include "model/step/step.h"
 
 /* Everything that is asked, by reference; `residuals` is what measurements say on top of the formulas, NULL: nothing.
  * `gpu` and `group` are the machine's under the levers of the plan. */
@@ -46,24 +46,24 @@ struct k25_prediction {
     struct k25_priced op[K25_MAX_OPERATORS];
     struct k25_memory memory;
 
-    double kernels;            /* s: everything on the GPU but collectives */
-    double allreduce;          /* s: AllReduces, transfer + wait */
+    double kernels;   /* s: everything on the GPU but collectives */
+    double allreduce; /* s: AllReduces, transfer + wait */
     double allreduce_transfer;
     double allreduce_wait;
-    double other_collectives;  /* s: gathers, exchanges and sends, transfer + wait */
-    double tail;               /* s that the mean rank computes behind the last collective */
-    double draft;              /* s of gpu_busy that go to the draft */
-    double gpu_busy;           /* s */
-    double allreduce_share;    /* allreduce / gpu_busy */
-    double gaps;               /* s between kernels */
-    double host;               /* s that the host adds to the step, the wait for the last rank's tail among them */
-    double bubble;             /* s that a rank of a pipeline waits for the other stages */
-    double step;               /* s; of a pipeline: from one token of a sequence to its next */
-    double tokens_per_step;    /* accepted, of one sequence: 1 without speculation, NAN when the plan does not say */
-    double tpot;               /* s: step / tokens_per_step */
-    double tok_s;              /* all sequences together */
-    double launches;           /* kernels a step, collectives with them */
-    double allreduces;         /* calls a step */
+    double other_collectives; /* s: gathers, exchanges and sends, transfer + wait */
+    double tail;              /* s that the mean rank computes behind the last collective */
+    double draft;             /* s of gpu_busy that go to the draft */
+    double gpu_busy;          /* s */
+    double allreduce_share;   /* allreduce / gpu_busy */
+    double gaps;              /* s between kernels */
+    double host;              /* s that the host adds to the step, the wait for the last rank's tail among them */
+    double bubble;            /* s that a rank of a pipeline waits for the other stages */
+    double step;              /* s; of a pipeline: from one token of a sequence to its next */
+    double tokens_per_step;   /* accepted, of one sequence: 1 without speculation, NAN when the plan does not say */
+    double tpot;              /* s: step / tokens_per_step */
+    double tok_s;             /* all sequences together */
+    double launches;          /* kernels a step, collectives with them */
+    double allreduces;        /* calls a step */
 };
 
 /* Builds a question without residual tables; false when the plan does not suit architecture or machine (positions from
@@ -84,8 +84,8 @@ void k25_predict(const struct k25_question *question, const struct k25_params *p
 void k25_predict_next(const struct k25_question *before, const struct k25_question *question,
                       const struct k25_params *params, struct k25_prediction *prediction);
 
-/* s between the start of two kernels beyond what the first one takes: inside a CUDA graph the gap of the graph; eager, what
- * the host's launches take beyond the mean kernel. */
+/* s between the start of two kernels beyond what the first one takes: inside a CUDA graph the gap of the graph; eager,
+ * what the host's launches take beyond the mean kernel. */
 double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *prediction,
                       const struct k25_params *params);
 

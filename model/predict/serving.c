@@ -215,8 +215,7 @@ static void make_loop(const struct k25_question *question, const struct k25_para
 
 /* Disaggregated, the cache holds those that decode or come over, `places` on a replica: serves as many requests as
  * keep within them, and returns how many run on all replicas. */
-static double serve_within(struct loop *loop, int concurrency, double places, double transfer,
-                           struct k25_serving *s)
+static double serve_within(struct loop *loop, int concurrency, double places, double transfer, struct k25_serving *s)
 {
     int low = (int)fmin(concurrency, floor(places * loop->servers));
     int high = concurrency + 1, requests = concurrency;
@@ -234,8 +233,8 @@ static double serve_within(struct loop *loop, int concurrency, double places, do
     }
 }
 
-bool k25_serve(const struct k25_question *question, const struct k25_params *params,
-               const struct k25_service *service, struct k25_serving *s, struct k25_error *error)
+bool k25_serve(const struct k25_question *question, const struct k25_params *params, const struct k25_service *service,
+               struct k25_serving *s, struct k25_error *error)
 {
     struct k25_prediction prediction;
     struct loop loop;

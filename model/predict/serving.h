@@ -90,7 +90,7 @@ struct k25_serving {
 /* Answers for the plan of `question`; its batch, context and prefill are set by the service. False when a length
  * is out of range, the acceptance of drafts is unknown, the plan has a pipeline (not supported yet), all
  * K25_BAD_INPUT; when the model or one sequence does not fit in memory, K25_NEGATIVE. */
-bool k25_serve(const struct k25_question *question, const struct k25_params *params,
-               const struct k25_service *service, struct k25_serving *serving, struct k25_error *error);
+bool k25_serve(const struct k25_question *question, const struct k25_params *params, const struct k25_service *service,
+               struct k25_serving *serving, struct k25_error *error);
 
 #endif

@@ -145,8 +145,9 @@ bool k25_simulate(const struct k25_question *question, const struct k25_params *
         k25_fail(error, K25_RESOURCE, "out of memory");
     if (ok) {
         gsl_rng_set(random, (unsigned long)simulation->seed);
-        *run = (struct run){question, params, simulation, prediction, visit, context, random,
-                            k25_launch_gap(&question->plan, prediction, params), 0, {0}, {0}, 0};
+        *run = (struct run){question, params,  simulation, prediction,
+                            visit,    context, random,     k25_launch_gap(&question->plan, prediction, params),
+                            0,        {0},     {0},        0};
     }
     for (int step = 0; ok && step < simulation->steps; step++) {
         run->step = step;

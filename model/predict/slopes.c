@@ -23,8 +23,8 @@ struct pass {
     struct k25_placement_slopes placement;
 };
 
-/* The step by gpu_busy, what is between kernels and what the host adds. Gaps of an eager step are what the host's launches
- * take beyond the kernels: a longer kernel fills its gap. */
+/* The step by gpu_busy, what is between kernels and what the host adds. Gaps of an eager step are what the host's
+ * launches take beyond the kernels: a longer kernel fills its gap. */
 static void slopes_of_sums(struct pass *pass)
 {
     const struct k25_prediction *p = pass->prediction;
@@ -58,7 +58,8 @@ static double weight_of(const struct pass *pass, const struct k25_operator *op)
     return pass->busy + (op->part == K25_PART_DRAFT ? pass->draft : 0);
 }
 
-/* The slopes of a layer's placement. Only the tokens that the main model verifies share experts with their neighbours. */
+/* The slopes of a layer's placement. Only the tokens that the main model verifies share experts with their neighbours.
+ */
 static const struct k25_placement_slopes *place(struct pass *pass, const struct k25_operator *op)
 {
     const struct k25_question *question = pass->question;
@@ -170,8 +171,8 @@ static void slopes_of_transfer(const struct pass *pass, size_t i, double weight,
     }
 }
 
-void k25_slopes(const struct k25_question *question, const struct k25_params *params,
-                const struct k25_prediction *p, struct k25_slopes *slopes)
+void k25_slopes(const struct k25_question *question, const struct k25_params *params, const struct k25_prediction *p,
+                struct k25_slopes *slopes)
 {
     struct pass pass = {.question = question, .params = params, .prediction = p, .slopes = slopes};
     memset(slopes, 0, sizeof *slopes);
@@ -211,14 +212,16 @@ void k25_operator_splits(const struct k25_question *question, const struct k25_p
         if (op->kind == K25_OP_KERNEL) {
             struct k25_kernel_split split = split_of(op, &pass.clocked, params);
             double scale = p->op[i].time / time_of(&split); /* calls, and what a residual table makes of one */
-            splits[i] = (struct k25_operator_split){.floor = scale * split.floor, .memory = scale * split.memory,
-                                                    .compute = scale * split.compute, .latency = scale * split.latency};
+            splits[i] = (struct k25_operator_split){.floor = scale * split.floor,
+                                                    .memory = scale * split.memory,
+                                                    .compute = scale * split.compute,
+                                                    .latency = scale * split.latency};
             continue;
         }
         struct k25_slopes one = {0};
         slopes_of_transfer(&pass, i, op->calls * k25_transfer_share(&question->plan, op), &one);
         double link = -one.figure[K25_FIGURE_LINK_BANDWIDTH];
-        splits[i] = (struct k25_operator_split){
-            .latency = p->op[i].transfer - link, .link = link, .wait = p->op[i].wait};
+        splits[i] =
+            (struct k25_operator_split){.latency = p->op[i].transfer - link, .link = link, .wait = p->op[i].wait};
     }
 }

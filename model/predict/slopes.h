@@ -2,10 +2,11 @@
  *
  *     slope_x = d step / d ln x    in seconds
  *
- * slope_x / step is the elasticity of the step, and of the time per output token with it: the acceptance of drafts depends
- * on none of them. One pass over the operators of a prediction, the reverse mode by hand: what reaches a kernel is its
- * share of the step, and of the wait at the end of its segment. Where the step has a corner the side in force counts, and
- * what is rounded to whole numbers (splits, waves, blocks of rows) or chosen (backends, protocols) stays as it is.
+ * slope_x / step is the elasticity of the step, and of the time per output token with it: the acceptance of drafts
+ * depends on none of them. One pass over the operators of a prediction, the reverse mode by hand: what reaches a kernel
+ * is its share of the step, and of the wait at the end of its segment. Where the step has a corner the side in force
+ * counts, and what is rounded to whole numbers (splits, waves, blocks of rows) or chosen (backends, protocols) stays as
+ * it is.
  */
 #ifndef K25_MODEL_PREDICT_SLOPES_H
 #define K25_MODEL_PREDICT_SLOPES_H
@@ -14,7 +15,8 @@
 #include "hw/params/slopes.h"
 #include "model/predict/predict.h"
 
-/* `prediction` must be k25_predict(question, params). A link's latency and bandwidth are those of every group at once. */
+/* `prediction` must be k25_predict(question, params). A link's latency and bandwidth are those of every group at once.
+ */
 void k25_slopes(const struct k25_question *question, const struct k25_params *params,
                 const struct k25_prediction *prediction, struct k25_slopes *slopes);
 

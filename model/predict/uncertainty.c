@@ -68,8 +68,8 @@ static struct k25_interval interval(double value, double sd)
 
 /* Rows of the gradient table: the outputs, then the operators; one column a parameter. */
 static void differentiate(const struct k25_question *question, const struct k25_params *params,
-                          const struct k25_uncertainty *u, struct k25_prediction *above,
-                          struct k25_prediction *below, double *gradient)
+                          const struct k25_uncertainty *u, struct k25_prediction *above, struct k25_prediction *below,
+                          double *gradient)
 {
     struct k25_params moved = *params;
     for (size_t j = 0; j < u->count; j++) {

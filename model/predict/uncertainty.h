@@ -18,10 +18,10 @@
 #include "model/predict/predict.h"
 
 struct k25_uncertainty {
-    size_t count;            /* parameters that vary */
+    size_t count; /* parameters that vary */
     int id[K25_PARAMS];
     double covariance[K25_PARAMS * K25_PARAMS]; /* count x count, of ln theta */
-    double noise;            /* relative, of one measured step time */
+    double noise;                               /* relative, of one measured step time */
 };
 
 /* The numbers of a prediction that get an interval. */
@@ -55,14 +55,14 @@ struct k25_intervals {
     struct k25_interval op[K25_MAX_OPERATORS]; /* of the time of each operator */
 };
 
-/* Intervals around `prediction`, which must be k25_predict(question, params). Derivatives are central differences, so this
- * costs two predictions a parameter. A number that is 0 has the interval [0, 0]. False when memory is out. */
+/* Intervals around `prediction`, which must be k25_predict(question, params). Derivatives are central differences, so
+ * this costs two predictions a parameter. A number that is 0 has the interval [0, 0]. False when memory is out. */
 bool k25_predict_intervals(const struct k25_question *question, const struct k25_params *params,
                            const struct k25_uncertainty *uncertainty, const struct k25_prediction *prediction,
                            struct k25_intervals *intervals, struct k25_error *error);
 
-/* g_j = d ln f / d ln theta_j of any positive function of the parameters, for the parameters of `uncertainty`; 0 where f is
- * not positive. Central differences. */
+/* g_j = d ln f / d ln theta_j of any positive function of the parameters, for the parameters of `uncertainty`; 0 where
+ * f is not positive. Central differences. */
 void k25_gradient_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
                      const struct k25_params *params, const struct k25_uncertainty *uncertainty, double *gradient);
 

@@ -66,8 +66,8 @@ struct k25_kernel_call k25_context_call(int class, const struct k25_context_work
 }
 
 /* Adds an operator that follows the context. No step has more of them than layer groups and passes of a draft. */
-static void add_context_work(struct k25_builder *b, const char *name, int class,
-                             const struct k25_attention_work *work, double limit)
+static void add_context_work(struct k25_builder *b, const char *name, int class, const struct k25_attention_work *work,
+                             double limit)
 {
     struct k25_operator *op = k25_add(b, name);
     struct k25_context_work *known = &b->step->context_work[b->step->context_works++];
@@ -81,10 +81,10 @@ static void hold_cache(struct k25_builder *b, double bytes)
     b->step->kv_per_token += b->copies * bytes / b->plan->dcp;
 }
 
-/* The prompt tokens that ride along attend on their own; `key_dim` and `value_dim` elements a head. What is cached of the
- * prompt lies on all ranks that share the cache and is gathered (vLLM, mla/common.py). */
-static void add_prefill(struct k25_builder *b, const struct k25_layers *layers, int class, double heads,
-                        double key_dim, double value_dim, double cache_bytes)
+/* The prompt tokens that ride along attend on their own; `key_dim` and `value_dim` elements a head. What is cached of
+ * the prompt lies on all ranks that share the cache and is gathered (vLLM, mla/common.py). */
+static void add_prefill(struct k25_builder *b, const struct k25_layers *layers, int class, double heads, double key_dim,
+                        double value_dim, double cache_bytes)
 {
     if (!b->prefill)
         return;
@@ -114,8 +114,8 @@ static void add_prefill_heads(struct k25_builder *b, double heads)
     op->call = k25_gemm_call(K25_KERNEL_GEMM_BF16, op->rows, op->n, op->k, op->read, b->params);
 }
 
-/* Ranks that share a cache: each gets the queries of all, and its own outputs back. Prompt tokens do without: every rank
- * has their keys. */
+/* Ranks that share a cache: each gets the queries of all, and its own outputs back. Prompt tokens do without: every
+ * rank has their keys. */
 static void add_exchange(struct k25_builder *b, const char *name, int kind, double bytes_per_row)
 {
     if (b->plan->dcp == 1)
@@ -180,8 +180,8 @@ static void add_indexer(struct k25_builder *b)
     add_prefill_scores(b, work);
 }
 
-/* Bytes of a token in the latent cache of one layer. With an indexer FP8 leaves the rotary part in BF16 and keeps a scale
- * for 128 elements: 656 B (vLLM, cache dtype fp8_ds_mla). */
+/* Bytes of a token in the latent cache of one layer. With an indexer FP8 leaves the rotary part in BF16 and keeps a
+ * scale for 128 elements: 656 B (vLLM, cache dtype fp8_ds_mla). */
 static double latent_bytes(const struct k25_builder *b, const struct k25_layers *layers)
 {
     const struct k25_mla *mla = &b->architecture->mla;
@@ -190,7 +190,8 @@ static double latent_bytes(const struct k25_builder *b, const struct k25_layers 
     return (mla->kv_lora_rank + mla->qk_rope_dim) * k25_kv_bytes(b->plan->kv_dtype);
 }
 
-/* Query heads that a rank computes: where it gathers those of others, the kernel pads them, to twice their number at most. */
+/* Query heads that a rank computes: where it gathers those of others, the kernel pads them, to twice their number at
+ * most. */
 static double padded_heads(const struct k25_builder *b, double heads)
 {
     double gathered = heads * b->plan->dcp;

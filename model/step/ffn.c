@@ -1,7 +1,7 @@
 #include <math.h>
 
-#include "model/step/routing.h"
 #include "model/step/internal.h"
+#include "model/step/routing.h"
 
 static void add_gated_ffn(struct k25_builder *b, const char *const names[3], enum k25_tensor tensor, double columns)
 {

@@ -8,8 +8,8 @@ void k25_add_embedding(struct k25_builder *b)
     k25_add_elementwise(b, "embedding", 1, 2 * a->hidden);
     struct k25_operator *op = &b->step->op[b->step->count - 1];
     if (!a->tied_embeddings)
-        op->resident = (double)a->vocabulary / b->tp * a->hidden *
-                       k25_weight_bytes(&b->weights->format[K25_T_EMBEDDING]);
+        op->resident =
+            (double)a->vocabulary / b->tp * a->hidden * k25_weight_bytes(&b->weights->format[K25_T_EMBEDDING]);
     if (b->tp > 1)
         k25_add_collective(b, "allreduce_embedding", K25_OP_ALLREDUCE, a->hidden * K25_ACTIVATION);
 }

@@ -1,5 +1,5 @@
-/* Where the tokens of a layer with experts go: how many of them route on their own, which experts they touch, and what the
- * rank with the most has to do.
+/* Where the tokens of a layer with experts go: how many of them route on their own, which experts they touch, and what
+ * the rank with the most has to do.
  */
 #ifndef K25_MODEL_STEP_PLACEMENT_H
 #define K25_MODEL_STEP_PLACEMENT_H
@@ -10,8 +10,8 @@
 #include "model/arch/arch.h"
 #include "model/plan/plan.h"
 
-/* Tokens among `rows` of the main model that route on their own: neighbours in a sequence share a part of their experts;
- * and d tokens / d ln routing.overlap. */
+/* Tokens among `rows` of the main model that route on their own: neighbours in a sequence share a part of their
+ * experts; and d tokens / d ln routing.overlap. */
 double k25_distinct_tokens(const struct k25_plan *plan, const struct k25_params *params, double rows);
 double k25_distinct_tokens_slope(const struct k25_plan *plan, const struct k25_params *params, double rows);
 

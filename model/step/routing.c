@@ -9,7 +9,9 @@
 #define LEAST_NU 1e-3 /* the widest Beta: nearly 0 or 1 */
 
 /* A value and its derivative in whichever of cv and the tokens has the derivative 1. */
-struct dual { double v, d; };
+struct dual {
+    double v, d;
+};
 
 static struct dual fixed(double v)
 {
@@ -73,10 +75,12 @@ struct placing {
     double experts, k, mu, ranks;
     double d1, d2, d3; /* E[Z^i], Z the largest of `ranks` standard normals */
     struct dual tokens, cv;
-    bool slope;        /* whether derivatives are asked for: the digamma functions cost more than the values */
+    bool slope; /* whether derivatives are asked for: the digamma functions cost more than the values */
 };
 
-struct loads { struct dual distinct_mean, distinct_max, pairs_max; };
+struct loads {
+    struct dual distinct_mean, distinct_max, pairs_max;
+};
 
 /* ln Gamma(z) - (z - 1/2) ln z + z - ln(2 pi)/2, the tail of Stirling's series, and its derivative; z > 20. */
 static struct dual stirling(double z)
@@ -86,7 +90,9 @@ static struct dual stirling(double z)
                          -y2 * (1 / 12. - y2 * (1 / 120. - y2 * (1 / 252. - y2 / 240)))};
 }
 
-struct rise { double v, in_z, in_tokens; };
+struct rise {
+    double v, in_z, in_tokens;
+};
 
 /* ln Gamma(z+T) - ln Gamma(z) - T ln z, and its derivatives: no large terms that cancel. */
 static struct rise rising(double z, double tokens, bool slope)
@@ -148,10 +154,22 @@ double k25_distinct_experts_growth(int experts, int experts_per_token, double to
 static void normal_max_powers(int n, double *second, double *third)
 {
     switch (n) { /* the sizes of a group that machines have */
-    case 2: *second = 1; *third = 1.4104739588693908; return;
-    case 4: *second = 1.5513288954217921; *third = 2.7004257043784; return;
-    case 8: *second = 2.3995349746589; *third = 4.5635815968474; return;
-    case 16: *second = 3.4137354093539; *third = 7.1464094494333; return;
+    case 2:
+        *second = 1;
+        *third = 1.4104739588693908;
+        return;
+    case 4:
+        *second = 1.5513288954217921;
+        *third = 2.7004257043784;
+        return;
+    case 8:
+        *second = 2.3995349746589;
+        *third = 4.5635815968474;
+        return;
+    case 16:
+        *second = 3.4137354093539;
+        *third = 7.1464094494333;
+        return;
     }
     enum { INTERVALS = 256 };
     static const double end = 9;
@@ -421,8 +439,13 @@ static void loads(int experts, int k, struct dual tokens, struct dual cv, int ra
                   struct loads *out)
 {
     struct dual least = tokens.v < 1 ? fixed(1) : tokens, part = tokens.v < 1 ? tokens : fixed(1); /* of one token */
-    struct placing p = {.experts = experts, .k = k, .mu = k / (double)experts, .tokens = least,
-                        .ranks = ranks, .cv = {fmax(cv.v, 0), cv.d}, .slope = slope};
+    struct placing p = {.experts = experts,
+                        .k = k,
+                        .mu = k / (double)experts,
+                        .tokens = least,
+                        .ranks = ranks,
+                        .cv = {fmax(cv.v, 0), cv.d},
+                        .slope = slope};
     double widest = k < experts ? sqrt((1 - p.mu) / (p.mu * (1 + LEAST_NU))) : 0;
     if (redundant > 0) /* the copies were fitted up to 2 */
         widest = fmin(widest, 2.5);
@@ -460,7 +483,8 @@ void k25_ep_load(int experts, int experts_per_token, double tokens, double cv, i
 {
     struct loads all;
     loads(experts, experts_per_token, fixed(tokens), fixed(cv), ranks, redundant, false, &all);
-    *load = (struct k25_ep_load){.distinct_mean = all.distinct_mean.v, .distinct_max = all.distinct_max.v,
+    *load = (struct k25_ep_load){.distinct_mean = all.distinct_mean.v,
+                                 .distinct_max = all.distinct_max.v,
                                  .pairs_mean = fmax(tokens, 0) * experts_per_token / ranks,
                                  .pairs_max = all.pairs_max.v};
 }
@@ -470,8 +494,8 @@ void k25_ep_load_slope(int experts, int experts_per_token, double tokens, double
 {
     struct loads all;
     loads(experts, experts_per_token, fixed(tokens), (struct dual){cv, 1}, ranks, redundant, true, &all);
-    *slope = (struct k25_ep_load){.distinct_mean = all.distinct_mean.d, .distinct_max = all.distinct_max.d,
-                                  .pairs_max = all.pairs_max.d};
+    *slope = (struct k25_ep_load){
+        .distinct_mean = all.distinct_mean.d, .distinct_max = all.distinct_max.d, .pairs_max = all.pairs_max.d};
 }
 
 void k25_ep_load_growth(int experts, int experts_per_token, double tokens, double cv, int ranks, int redundant,
@@ -479,7 +503,8 @@ void k25_ep_load_growth(int experts, int experts_per_token, double tokens, doubl
 {
     struct loads all;
     loads(experts, experts_per_token, (struct dual){tokens, 1}, fixed(cv), ranks, redundant, true, &all);
-    *slope = (struct k25_ep_load){.distinct_mean = all.distinct_mean.d, .distinct_max = all.distinct_max.d,
+    *slope = (struct k25_ep_load){.distinct_mean = all.distinct_mean.d,
+                                  .distinct_max = all.distinct_max.d,
                                   .pairs_mean = tokens > 0 ? experts_per_token / (double)ranks : 0,
                                   .pairs_max = all.pairs_max.d};
 }

@@ -33,9 +33,19 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
                     const struct k25_draft *draft, const struct k25_machine *machine, const struct k25_plan *plan,
                     const struct k25_params *params, struct k25_step *step)
 {
-    struct k25_builder b = {.architecture = architecture, .weights = weights, .draft = draft, .machine = machine,
-                            .plan = plan, .params = params, .step = step, .layers = "", .part = K25_PART_HEAD,
-                            .tp = plan->attention_dp ? 1 : plan->tp, .calls = 1, .copies = 1, .widen = 1};
+    struct k25_builder b = {.architecture = architecture,
+                            .weights = weights,
+                            .draft = draft,
+                            .machine = machine,
+                            .plan = plan,
+                            .params = params,
+                            .step = step,
+                            .layers = "",
+                            .part = K25_PART_HEAD,
+                            .tp = plan->attention_dp ? 1 : plan->tp,
+                            .calls = 1,
+                            .copies = 1,
+                            .widen = 1};
     step->count = 0;
     step->kv_per_token = step->state_per_sequence = 0;
     step->experts = step->experts_rank = 0;

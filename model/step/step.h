@@ -17,8 +17,8 @@
 #include "hw/kernel/kernel.h"
 #include "hw/params/params.h"
 #include "model/arch/arch.h"
-#include "model/plan/plan.h"
 #include "model/arch/weights.h"
+#include "model/plan/plan.h"
 
 enum k25_part { K25_PART_ATTENTION, K25_PART_FFN, K25_PART_HEAD, K25_PART_DRAFT, K25_PARTS };
 
@@ -46,21 +46,21 @@ struct k25_draft {
 };
 
 struct k25_operator {
-    const char *name;  /* "q_b" */
+    const char *name;   /* "q_b" */
     const char *layers; /* which group of layers: "dense", "moe"; "" for what runs once a step */
-    int part;         /* enum k25_part */
-    int kind;         /* enum k25_operator_kind */
-    int ranks;        /* enum k25_ranks (collectives) */
-    double calls;     /* a step */
-    double copies;    /* layers that hold weights of this operator: calls, unless a draft runs it more than once */
-    bool beside;      /* runs on a second stream, beside the routed experts */
+    int part;           /* enum k25_part */
+    int kind;           /* enum k25_operator_kind */
+    int ranks;          /* enum k25_ranks (collectives) */
+    double calls;       /* a step */
+    double copies;      /* layers that hold weights of this operator: calls, unless a draft runs it more than once */
+    bool beside;        /* runs on a second stream, beside the routed experts */
     struct k25_kernel_call call; /* K25_OP_KERNEL: the work of one call */
-    double message;   /* collectives, bytes per rank of one call: AllReduce the full buffer, gather what a rank gives,
-                         reduce-scatter what a rank keeps, all-to-all all that a rank sends */
-    double rows;      /* tokens through one call, after padding to the graph */
-    double n, k;      /* a product's shape y[rows,n] = x[rows,k] W; 0 elsewhere */
-    double resident;  /* bytes of weights that the rank holds for one call */
-    double read;      /* bytes of weights that one call reads */
+    double message;  /* collectives, bytes per rank of one call: AllReduce the full buffer, gather what a rank gives,
+                        reduce-scatter what a rank keeps, all-to-all all that a rank sends */
+    double rows;     /* tokens through one call, after padding to the graph */
+    double n, k;     /* a product's shape y[rows,n] = x[rows,k] W; 0 elsewhere */
+    double resident; /* bytes of weights that the rank holds for one call */
+    double read;     /* bytes of weights that one call reads */
 };
 
 /* The work of an operator that follows the context: attention over the cache, an indexer's scores and its pick. */
@@ -78,11 +78,11 @@ struct k25_context_work {
 struct k25_step {
     size_t count;
     struct k25_operator op[K25_MAX_OPERATORS];
-    int layers;        /* of the model */
-    int sequences;     /* on one rank: of one replica and micro-batch, of one rank when attention is data-parallel */
-    int tokens;        /* T of them: (k+1) a sequence, and the prompt tokens that ride along */
-    int rows;          /* T after padding to a captured graph */
-    double experts;    /* distinct experts a layer touches; 0 without experts */
+    int layers;          /* of the model */
+    int sequences;       /* on one rank: of one replica and micro-batch, of one rank when attention is data-parallel */
+    int tokens;          /* T of them: (k+1) a sequence, and the prompt tokens that ride along */
+    int rows;            /* T after padding to a captured graph */
+    double experts;      /* distinct experts a layer touches; 0 without experts */
     double experts_rank; /* of those, on the rank with the most */
     double kv_per_token; /* bytes of cache a token takes on one rank, all layers */
     double state_per_sequence; /* bytes of recurrent state a sequence takes on one rank, all layers */
@@ -94,7 +94,7 @@ extern const char *const k25_part_names[];
 
 /* The call of such an operator under a plan, by the kernel class that it has. */
 struct k25_kernel_call k25_context_call(int class, const struct k25_context_work *work, const struct k25_plan *plan,
-                                          const struct k25_params *params);
+                                        const struct k25_params *params);
 
 /* `draft` is read for K25_SPEC_EAGLE3 and K25_SPEC_DRAFT, else NULL. */
 void k25_step_build(const struct k25_architecture *architecture, const struct k25_weights *weights,

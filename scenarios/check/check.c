@@ -23,8 +23,8 @@ static bool check_scenario(const struct k25_library *library, const char *path, 
     struct k25_scenario *scenario = malloc(sizeof *scenario); /* too large for a stack, as those below */
     if (scenario == NULL)
         return out_of_memory(error);
-    bool ok = k25_scenario_load(library, path, NULL, 0, scenario, error) &&
-              k25_scenario_question(scenario, &question, error);
+    bool ok =
+        k25_scenario_load(library, path, NULL, 0, scenario, error) && k25_scenario_question(scenario, &question, error);
     k25_scenario_free(scenario);
     free(scenario);
     return ok;
@@ -116,8 +116,9 @@ static bool check_sweep(const struct k25_library *library, const char *path, str
 
 static const char *const kinds[] = {"scenario",      "architecture", "weights", "machine", "parameters",
                                     "link_defaults", "calibration",  "kernels", "sweep",   NULL};
-static checker *const checkers[] = {check_scenario,   check_architecture,  check_weights,     check_machine, check_parameters,
-                                    check_link_defaults, check_calibration, check_kernels, check_sweep};
+static checker *const checkers[] = {check_scenario,    check_architecture, check_weights,
+                                    check_machine,     check_parameters,   check_link_defaults,
+                                    check_calibration, check_kernels,      check_sweep};
 
 /* The index of the kind that the file says it is, -1 with an error. */
 static int read_kind(const char *path, struct k25_error *error)
@@ -137,8 +138,8 @@ static int read_kind(const char *path, struct k25_error *error)
         k25_fail_at(error, path, root->line, root->column, "missing key 'k25sim' that says what the file is: %s",
                     expected);
     else if (kind->kind != K25_YAML_SCALAR)
-        k25_fail_at(error, path, kind->line, kind->column, "k25sim: %s, expected %s",
-                    k25_yaml_kind_name(kind->kind), expected);
+        k25_fail_at(error, path, kind->line, kind->column, "k25sim: %s, expected %s", k25_yaml_kind_name(kind->kind),
+                    expected);
     else if (found < 0) {
         char hint[64];
         k25_fail_at(error, path, kind->line, kind->column, "k25sim: unknown kind '%s'%s; expected %s", kind->text,
@@ -148,8 +149,7 @@ static int read_kind(const char *path, struct k25_error *error)
     return found;
 }
 
-bool k25_check_file(const struct k25_library *library, const char *path, const char **kind,
-                    struct k25_error *error)
+bool k25_check_file(const struct k25_library *library, const char *path, const char **kind, struct k25_error *error)
 {
     int found = read_kind(path, error);
     if (found < 0)

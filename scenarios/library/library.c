@@ -10,8 +10,8 @@
 
 const char *const k25_shelf_names[] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep", NULL};
 
-static const char *const folders[K25_SHELVES] = {"model/zoo", "model/zoo", "hw/machines", "calib/sets", "scenarios",
-                                                 "scenarios"};
+static const char *const folders[K25_SHELVES] = {"model/zoo",  "model/zoo", "hw/machines",
+                                                 "calib/sets", "scenarios", "scenarios"};
 
 static bool is_path(const char *name)
 {
@@ -25,7 +25,8 @@ static bool fits(int length, size_t size, struct k25_error *error)
 }
 
 /* What kinds of file the shelves hold. Names do not tell kinds apart: glm-5.1 is no scheme of glm-5. */
-static const char *const kinds[K25_SHELVES] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep"};
+static const char *const kinds[K25_SHELVES] = {"architecture", "weights",  "machine",
+                                               "calibration",  "scenario", "sweep"};
 
 /* Whether the file on a shelf says that it is of the shelf's kind. Finding that line takes no parser. */
 static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)
@@ -51,8 +52,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-char **k25_library_list(const struct k25_library *library, enum k25_shelf shelf, size_t *count,
-                        struct k25_error *error)
+char **k25_library_list(const struct k25_library *library, enum k25_shelf shelf, size_t *count, struct k25_error *error)
 {
     char folder[1024];
     if (!fits(snprintf(folder, sizeof folder, "%s/%s", library->root, folders[shelf]), sizeof folder, error))
@@ -105,8 +105,7 @@ static bool not_found(const struct k25_library *library, enum k25_shelf shelf, c
     k25_did_you_mean(stem, names != NULL ? (const char *const *)names : none, hint, sizeof hint);
     k25_library_free(names);
     return k25_fail(error, K25_BAD_INPUT, "unknown %s '%s'%s; `k25sim list %s%s` shows what there is",
-                    k25_shelf_names[shelf], stem, hint, k25_shelf_names[shelf],
-                    shelf == K25_SHELF_WEIGHTS ? "" : "s");
+                    k25_shelf_names[shelf], stem, hint, k25_shelf_names[shelf], shelf == K25_SHELF_WEIGHTS ? "" : "s");
 }
 
 bool k25_library_find(const struct k25_library *library, enum k25_shelf shelf, const char *name,

@@ -17,8 +17,8 @@ static double or_nothing(double value)
     return value > 0 ? value : NAN;
 }
 
-/* X(name, unit, of_step, truth, value, doc), as in struct k25_named_output. The price is USD/h over tokens/h. The power is
- * the limit of the GPUs that the plan uses: an upper bound of what they draw, without the host. */
+/* X(name, unit, of_step, truth, value, doc), as in struct k25_named_output. The price is USD/h over tokens/h. The power
+ * is the limit of the GPUs that the plan uses: an upper bound of what they draw, without the host. */
 // clang-format off
 #define OUTPUTS(X) \
     X(fits, "", false, true, P->memory.fits, "weights, reserve and the cache of this batch fit in memory") \
@@ -52,10 +52,10 @@ static double or_nothing(double value)
     X(largest_batch, "sequences", false, false, P->memory.max_batch, "sequences of this context that fit")
 // clang-format on
 
-#define GETTER(name, unit, of_step, truth, value, doc)                                                            \
-    static double get_##name(const struct k25_output_view *view)                                                  \
-    {                                                                                                             \
-        return value;                                                                                             \
+#define GETTER(name, unit, of_step, truth, value, doc)                                                                 \
+    static double get_##name(const struct k25_output_view *view)                                                       \
+    {                                                                                                                  \
+        return value;                                                                                                  \
     }
 OUTPUTS(GETTER)
 

@@ -29,8 +29,7 @@ size_t k25_named_output_count(void);
 int k25_named_output_find(const char *name);
 
 /* The value, in the unit of the name; NAN: it does not apply to this plan or machine. */
-static inline double k25_named_output_value(const struct k25_named_output *output,
-                                            const struct k25_output_view *view)
+static inline double k25_named_output_value(const struct k25_named_output *output, const struct k25_output_view *view)
 {
     return output->of_step && !view->prediction->memory.fits ? __builtin_nan("") : output->get(view);
 }

@@ -9,17 +9,28 @@
 #include "base/text.h"
 
 static const struct k25_field load_fields[] = {
-    K25_FIELD(REAL, k25_load, short_prompt, .fallback = "64", .min = 1, .max = 1e6, .unit = "tokens", .doc = "prompt that a table of measurements calls context 0"),
-    K25_FIELD(REAL, k25_load, output_max, .fallback = "8192", .min = 1, .max = 1e7, .unit = "tokens", .doc = "tokens after which a request of a load test ends"),
-    K25_FIELD(REAL, k25_load, cell_seconds, .fallback = "0", .min = 0, .max = 1e6, .unit = "s", .doc = "length of a measured cell that does not say; 0: unknown"),
-    K25_FIELD(REAL, k25_load, prompt, .fallback = "1024", .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's prompt (serve)"),
-    K25_FIELD(REAL, k25_load, output, .fallback = "1024", .min = 1, .max = 1e8, .unit = "tokens", .doc = "of a request's answer (serve)"),
-    K25_FIELD(INT, k25_load, chunk, .fallback = "8192", .min = 0, .max = 1e6, .unit = "tokens", .doc = "prompt tokens that a step may carry; 0: a whole prompt at once (serve)"),
-    K25_FIELD(REAL, k25_load, prefix_hit, .fallback = "0", .min = 0, .max = 1, .unit = "share", .doc = "of the prompt, found in the cache (serve)"),
-    K25_FIELD(REAL, k25_load, rounds, .fallback = "0", .min = 0, .max = 1e9, .unit = "requests", .doc = "of a user in a test that all start together, at least 1; 0: a long run (serve)"),
-    K25_FIELD(REAL, k25_load, front_ms, .fallback = "0", .min = 0, .max = 1e6, .unit = "ms", .doc = "of a request in front of the engine: network, tokeniser (serve)"),
-    K25_FIELD(BOOL, k25_load, disaggregated, .fallback = "false", .doc = "prefill runs on an equal machine of its own (serve)"),
-    K25_FIELD(REAL, k25_load, transfer_gbs, .fallback = "50", .min = 0.001, .max = 1e6, .unit = "GB/s", .doc = "into each GPU, at which its cache comes from there (serve)"),
+    K25_FIELD(REAL, k25_load, short_prompt, .fallback = "64", .min = 1, .max = 1e6, .unit = "tokens",
+              .doc = "prompt that a table of measurements calls context 0"),
+    K25_FIELD(REAL, k25_load, output_max, .fallback = "8192", .min = 1, .max = 1e7, .unit = "tokens",
+              .doc = "tokens after which a request of a load test ends"),
+    K25_FIELD(REAL, k25_load, cell_seconds, .fallback = "0", .min = 0, .max = 1e6, .unit = "s",
+              .doc = "length of a measured cell that does not say; 0: unknown"),
+    K25_FIELD(REAL, k25_load, prompt, .fallback = "1024", .min = 1, .max = 1e8, .unit = "tokens",
+              .doc = "of a request's prompt (serve)"),
+    K25_FIELD(REAL, k25_load, output, .fallback = "1024", .min = 1, .max = 1e8, .unit = "tokens",
+              .doc = "of a request's answer (serve)"),
+    K25_FIELD(INT, k25_load, chunk, .fallback = "8192", .min = 0, .max = 1e6, .unit = "tokens",
+              .doc = "prompt tokens that a step may carry; 0: a whole prompt at once (serve)"),
+    K25_FIELD(REAL, k25_load, prefix_hit, .fallback = "0", .min = 0, .max = 1, .unit = "share",
+              .doc = "of the prompt, found in the cache (serve)"),
+    K25_FIELD(REAL, k25_load, rounds, .fallback = "0", .min = 0, .max = 1e9, .unit = "requests",
+              .doc = "of a user in a test that all start together, at least 1; 0: a long run (serve)"),
+    K25_FIELD(REAL, k25_load, front_ms, .fallback = "0", .min = 0, .max = 1e6, .unit = "ms",
+              .doc = "of a request in front of the engine: network, tokeniser (serve)"),
+    K25_FIELD(BOOL, k25_load, disaggregated, .fallback = "false",
+              .doc = "prefill runs on an equal machine of its own (serve)"),
+    K25_FIELD(REAL, k25_load, transfer_gbs, .fallback = "50", .min = 0.001, .max = 1e6, .unit = "GB/s",
+              .doc = "into each GPU, at which its cache comes from there (serve)"),
     {.key = NULL},
 };
 
@@ -34,17 +45,19 @@ struct file_record {
     struct k25_load load;
 };
 
-
 const struct k25_field k25_scenario_fields[] = {
     K25_FIELD(TEXT, file_record, name, .doc = "name of the scenario"),
     K25_FIELD(TEXT, file_record, title, .fallback = "", .doc = "one line for people"),
     K25_FIELD(TEXT, file_record, architecture, .doc = "name in model/zoo, or a path"),
     K25_FIELD(TEXT, file_record, weights, .doc = "quantisation scheme of that architecture, or a path"),
     K25_FIELD(TEXT, file_record, machine, .doc = "name in hw/machines, or a path"),
-    K25_FIELD(TEXT, file_record, calibration, .fallback = "none", .doc = "name in calib, or a path; none: every parameter keeps its prior"),
-    K25_FIELD(TEXT, file_record, draft, .fallback = "none", .doc = "draft model of plan.speculation (eagle3, draft): name in model/zoo, or a path"),
+    K25_FIELD(TEXT, file_record, calibration, .fallback = "none",
+              .doc = "name in calib, or a path; none: every parameter keeps its prior"),
+    K25_FIELD(TEXT, file_record, draft, .fallback = "none",
+              .doc = "draft model of plan.speculation (eagle3, draft): name in model/zoo, or a path"),
     K25_FIELD(TEXT, file_record, draft_weights, .fallback = "bf16", .doc = "its quantisation scheme, or a path"),
-    K25_FIELD(MAP, file_record, load, .fallback = "{}", .fields = load_fields, .doc = "how measured points relate to the step"),
+    K25_FIELD(MAP, file_record, load, .fallback = "{}", .fields = load_fields,
+              .doc = "how measured points relate to the step"),
     K25_FIELD(NODE, file_record, assumptions, .fallback = "", .doc = "list of sentences printed beside the answer"),
     K25_FIELD(NODE, file_record, plan, .doc = "the plan"),
     {.key = NULL},
@@ -62,8 +75,7 @@ struct overrides {
     size_t count;
 };
 
-static bool split_overrides(const char *const *set, size_t count, struct overrides *overrides,
-                            struct k25_error *error)
+static bool split_overrides(const char *const *set, size_t count, struct overrides *overrides, struct k25_error *error)
 {
     overrides->list = calloc(count + 1, sizeof *overrides->list);
     overrides->count = count;
@@ -152,9 +164,8 @@ static bool apply_parameters(struct overrides *overrides, struct k25_params *par
 
 static bool all_used(const struct overrides *overrides, struct k25_error *error)
 {
-    static const char *const heads[] = {"plan",    "machine",     "architecture", "weights",
-                                        "calibration", "parameters", "load",         "draft",
-                                        "draft_weights", NULL};
+    static const char *const heads[] = {"plan",       "machine", "architecture", "weights",       "calibration",
+                                        "parameters", "load",    "draft",        "draft_weights", NULL};
     for (size_t i = 0; i < overrides->count; i++) {
         const struct override *o = &overrides->list[i];
         if (o->used)
@@ -164,9 +175,10 @@ static bool all_used(const struct overrides *overrides, struct k25_error *error)
         snprintf(head, sizeof head, "%.*s", (int)strcspn(o->key, "."), o->key);
         for (int h = 0; heads[h] != NULL; h++)
             known = known || strcmp(head, heads[h]) == 0;
-        return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: unknown key '%s'%s; keys start with plan, machine, "
-                        "architecture, weights, calibration, parameters or load", o->key, o->value, o->key,
-                        known ? "" : k25_did_you_mean(head, heads, hint, sizeof hint));
+        return k25_fail(error, K25_BAD_INPUT,
+                        "--set %s=%s: unknown key '%s'%s; keys start with plan, machine, "
+                        "architecture, weights, calibration, parameters or load",
+                        o->key, o->value, o->key, known ? "" : k25_did_you_mean(head, heads, hint, sizeof hint));
     }
     return true;
 }
@@ -177,8 +189,8 @@ static bool load_assumptions(const struct k25_yaml_node *node, const char *file,
     if (node == NULL)
         return true;
     if (node->kind != K25_YAML_SEQUENCE || node->count > K25_MAX_ASSUMPTIONS)
-        return k25_fail_at(error, file, node->line, node->column, "assumptions: expected a list of at most %d sentences",
-                           K25_MAX_ASSUMPTIONS);
+        return k25_fail_at(error, file, node->line, node->column,
+                           "assumptions: expected a list of at most %d sentences", K25_MAX_ASSUMPTIONS);
     for (size_t i = 0; i < node->count; i++) {
         const struct k25_yaml_node *entry = node->values[i];
         if (entry->kind != K25_YAML_SCALAR || strlen(entry->text) >= sizeof scenario->assumption[0])
@@ -248,8 +260,8 @@ static bool load_draft(const struct k25_library *library, struct k25_scenario *s
 }
 
 /* The references, in the order in which they need one another. */
-static bool load_references(const struct k25_library *library, struct overrides *overrides,
-                            struct k25_scenario *s, struct k25_error *error)
+static bool load_references(const struct k25_library *library, struct overrides *overrides, struct k25_scenario *s,
+                            struct k25_error *error)
 {
     char path[1024];
     struct k25_inputs *inputs = &s->inputs;
@@ -348,8 +360,7 @@ struct k25_draft k25_scenario_draft(const struct k25_scenario *scenario)
                             : (struct k25_draft){NULL, NULL};
 }
 
-bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
-                           struct k25_error *error)
+bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question, struct k25_error *error)
 {
     struct k25_draft draft = k25_scenario_draft(scenario);
     if (!k25_question_make(&scenario->architecture, &scenario->weights, &draft, &scenario->machine, &scenario->plan,
@@ -362,8 +373,13 @@ bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_quest
 struct k25_service k25_scenario_service(const struct k25_scenario *scenario)
 {
     const struct k25_load *load = &scenario->load;
-    return (struct k25_service){
-        .concurrency = scenario->plan.batch, .prompt = load->prompt, .output = load->output, .chunk = load->chunk,
-        .prefix_hit = load->prefix_hit, .rounds = load->rounds, .front = load->front_ms * 1e-3,
-        .disaggregated = load->disaggregated, .transfer_gbs = load->transfer_gbs};
+    return (struct k25_service){.concurrency = scenario->plan.batch,
+                                .prompt = load->prompt,
+                                .output = load->output,
+                                .chunk = load->chunk,
+                                .prefix_hit = load->prefix_hit,
+                                .rounds = load->rounds,
+                                .front = load->front_ms * 1e-3,
+                                .disaggregated = load->disaggregated,
+                                .transfer_gbs = load->transfer_gbs};
 }

@@ -10,17 +10,17 @@
 #include "base/error.h"
 #include "base/inputs.h"
 #include "calib/fit/calibration.h"
-#include "hw/topology/machine.h"
 #include "hw/params/params.h"
+#include "hw/topology/machine.h"
 #include "model/arch/arch.h"
+#include "model/arch/weights.h"
 #include "model/plan/plan.h"
 #include "model/predict/predict.h"
 #include "model/predict/serving.h"
-#include "model/arch/weights.h"
 #include "scenarios/library/library.h"
 
-/* How a load test relates to the step that is priced: the first three for measured points (scenarios/points/suite.h), the others
- * for a service at a fixed concurrency (model/predict/serving.h). */
+/* How a load test relates to the step that is priced: the first three for measured points (scenarios/points/suite.h),
+ * the others for a service at a fixed concurrency (model/predict/serving.h). */
 struct k25_load {
     double short_prompt; /* tokens of a prompt that a table calls "0" */
     double output_max;   /* tokens after which a request ends */
@@ -79,8 +79,7 @@ const struct k25_residuals *k25_scenario_residuals(const struct k25_scenario *sc
 struct k25_draft k25_scenario_draft(const struct k25_scenario *scenario);
 
 /* The question points into the scenario. */
-bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question,
-                           struct k25_error *error);
+bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question, struct k25_error *error);
 
 /* What its load asks of the plan, at a concurrency of plan.batch. */
 struct k25_service k25_scenario_service(const struct k25_scenario *scenario);

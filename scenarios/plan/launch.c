@@ -23,8 +23,7 @@ static void environment(const struct subject *s, const char *format, ...)
     if (s->launch->environments == K25_LAUNCH_WORDS)
         return;
     va_start(arguments, format);
-    vsnprintf(s->launch->environment[s->launch->environments++], sizeof s->launch->environment[0], format,
-              arguments);
+    vsnprintf(s->launch->environment[s->launch->environments++], sizeof s->launch->environment[0], format, arguments);
     va_end(arguments);
 }
 
@@ -180,9 +179,8 @@ static void add_vllm_speculation(const struct subject *s)
     argument(s, "--speculative-config '{\"method\": \"%s\"%s, \"num_speculative_tokens\": %d%s}'",
              methods[speculation->method], drafts ? ", \"model\": \"DRAFT\"" : "", speculation->tokens, ranks);
     if (s->plan->pp > 1)
-        without(
-            s,
-            "speculation in a pipeline: a build with pull request 50514 has it for EAGLE-3, earlier ones refuse");
+        without(s,
+                "speculation in a pipeline: a build with pull request 50514 has it for EAGLE-3, earlier ones refuse");
 }
 
 /* A chain: one token a step of the draft, and one more row to verify. */
@@ -246,12 +244,10 @@ static void add_allreduce(const struct subject *s)
     else if (allreduce->backend == K25_AR_FASTEST)
         without(s, "an AllReduce that picks the faster of one-shot and NCCL call by call: a what-if");
     else if (ranks > 2 && !nvlink)
-        without(s,
-                "a one-shot AllReduce on more than two GPUs without NVLink: its own switches itself off there and "
-                "leaves everything to NCCL; the plan needs a build with a kernel for PCIe");
+        without(s, "a one-shot AllReduce on more than two GPUs without NVLink: its own switches itself off there and "
+                   "leaves everything to NCCL; the plan needs a build with a kernel for PCIe");
     if (allreduce->backend == K25_AR_ONESHOT_THEN_NCCL)
-        without(s,
-                "where one-shot ends and NCCL begins (plan.allreduce.oneshot_max_bytes): a constant of its code");
+        without(s, "where one-shot ends and NCCL begins (plan.allreduce.oneshot_max_bytes): a constant of its code");
 }
 
 static void add_rest(const struct subject *s)
@@ -294,8 +290,7 @@ static const struct {
 void k25_launch_make(enum k25_engine engine, const struct k25_scenario *scenario, const struct k25_plan *plan,
                      const struct k25_memory *memory, struct k25_launch *launch)
 {
-    static const char *const commands[] = {"vllm serve MODEL",
-                                           "python -m sglang.launch_server --model-path MODEL"};
+    static const char *const commands[] = {"vllm serve MODEL", "python -m sglang.launch_server --model-path MODEL"};
     const struct subject subject = {engine, scenario, plan, memory, launch};
     *launch = (struct k25_launch){.command = commands[engine]};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

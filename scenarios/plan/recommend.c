@@ -325,9 +325,8 @@ static int count_repeats(const struct k25_comparison *comparison, double varianc
     return !comparison->apart || !(room > 0) || tests > 1000 ? 0 : (int)fmax(1, ceil(tests));
 }
 
-bool k25_recommend_compare(const struct k25_question *a, const struct k25_question *b,
-                           const struct k25_params *params, const struct k25_uncertainty *u,
-                           struct k25_comparison *comparison, struct k25_error *error)
+bool k25_recommend_compare(const struct k25_question *a, const struct k25_question *b, const struct k25_params *params,
+                           const struct k25_uncertainty *u, struct k25_comparison *comparison, struct k25_error *error)
 {
     double gradient[K25_PARAMS];
     struct pair *pair = malloc(sizeof *pair);

@@ -78,8 +78,8 @@ struct k25_comparison {
     struct k25_driver driver[K25_DRIVERS];
 };
 
-bool k25_recommend_compare(const struct k25_question *a, const struct k25_question *b,
-                           const struct k25_params *params, const struct k25_uncertainty *uncertainty,
-                           struct k25_comparison *comparison, struct k25_error *error);
+bool k25_recommend_compare(const struct k25_question *a, const struct k25_question *b, const struct k25_params *params,
+                           const struct k25_uncertainty *uncertainty, struct k25_comparison *comparison,
+                           struct k25_error *error);
 
 #endif

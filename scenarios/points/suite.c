@@ -10,7 +10,8 @@
 
 const char *const k25_metric_names[] = {"aggregate_tok_s", "per_user_tok_s", "tpot_ms", "itl_ms", "step_ms", NULL};
 
-/* A row while it is read. `failed` is set by the first cell that is wrong; `point->skip` by the first that is missing. */
+/* A row while it is read. `failed` is set by the first cell that is wrong; `point->skip` by the first that is missing.
+ */
 struct row {
     const struct k25_csv *csv;
     size_t index;
@@ -111,7 +112,9 @@ static const char *machine_of(struct row *row)
  * else, or when the name is the caller's own (`set`) and not the row's. */
 static const char *missing_name(const char *message, const char *const *set, size_t count)
 {
-    static const struct { const char *start, *override; } names[] = {
+    static const struct {
+        const char *start, *override;
+    } names[] = {
         {"unknown architecture ", "architecture="}, {"unknown weights ", "weights="}, {"unknown machine ", "machine="}};
     for (int i = 0; i < 3; i++) {
         const char *at = strstr(message, names[i].start);
@@ -125,8 +128,8 @@ static const char *missing_name(const char *message, const char *const *set, siz
     return NULL;
 }
 
-/* The draft of an EAGLE-3 row whose group has no scenario to name one: MODEL-eagle3 or MODEL-eagle3-mla of the zoo; "" when
- * there is none. */
+/* The draft of an EAGLE-3 row whose group has no scenario to name one: MODEL-eagle3 or MODEL-eagle3-mla of the zoo; ""
+ * when there is none. */
 static const char *draft_of(const struct k25_library *library, const struct row *row, char name[160])
 {
     static const char *const endings[] = {"-eagle3", "-eagle3-mla"};
@@ -151,7 +154,10 @@ static struct k25_scenario *obtain(const struct k25_library *library, struct k25
     char model[160], weights[160], machine[160], draft[160] = "", found[160], key[1024];
     const char *all[K25_MAX_SET + NAMES];
     size_t used = 0;
-    const struct { const char *key, *value; char *text; } names[] = {
+    const struct {
+        const char *key, *value;
+        char *text;
+    } names[] = {
         {"architecture", cell(row, "model"), model},
         {"weights", cell(row, "weights_kind"), weights},
         {"machine", row->point->described && cell(row, "wiring")[0] == '\0' ? "" : machine_of(row), machine},
@@ -248,8 +254,7 @@ static void read_plan(struct row *row, struct k25_plan *plan)
         skip(row, "oneshot_max_bytes is unknown");
     if (threshold[0] != '\0') {
         allreduce->oneshot_max_bytes = number(row, "oneshot_max_bytes", 0);
-        allreduce->oneshot_max_rows =
-            cell(row, "oneshot_max_rows")[0] == '\0' ? 0 : whole(row, "oneshot_max_rows", 0);
+        allreduce->oneshot_max_rows = cell(row, "oneshot_max_rows")[0] == '\0' ? 0 : whole(row, "oneshot_max_rows", 0);
     }
 }
 
@@ -272,12 +277,12 @@ static void ask(struct row *row, struct k25_plan *plan)
 {
     struct k25_point *point = row->point;
     struct k25_error error;
-    struct k25_draft draft = point->skip[0] == '\0' ? k25_scenario_draft(point->scenario) : (struct k25_draft){NULL, NULL};
+    struct k25_draft draft =
+        point->skip[0] == '\0' ? k25_scenario_draft(point->scenario) : (struct k25_draft){NULL, NULL};
     double context = plan->context;
     plan->context = fmax(context, point->load.short_prompt);
-    if (point->skip[0] == '\0' &&
-        !k25_question_make(&point->scenario->architecture, &point->scenario->weights, &draft, &point->scenario->machine,
-                           plan, NULL, &point->question, &error))
+    if (point->skip[0] == '\0' && !k25_question_make(&point->scenario->architecture, &point->scenario->weights, &draft,
+                                                     &point->scenario->machine, plan, NULL, &point->question, &error))
         skip(row, "%.150s", error.message);
     if (point->skip[0] != '\0')
         return;
@@ -311,8 +316,8 @@ static bool read_row(const struct k25_library *library, struct k25_suite *suite,
 
     char own[256];
     group_scenario(point->group, own, sizeof own);
-    point->described = scenario != NULL || k25_library_find(library, K25_SHELF_SCENARIO, own, "", "", path,
-                                                            sizeof path, NULL);
+    point->described =
+        scenario != NULL || k25_library_find(library, K25_SHELF_SCENARIO, own, "", "", path, sizeof path, NULL);
     const char *name = scenario != NULL ? scenario : point->described ? own : "points";
     const struct k25_scenario *found = obtain(library, suite, name, set, set_count, row);
     if (found == NULL)
@@ -358,8 +363,8 @@ static bool read_filters(const struct k25_csv *csv, const char *const *where, si
 
 static bool check_columns(const struct k25_csv *csv, struct k25_error *error)
 {
-    static const char *const needed[] = {
-        "group", "variant", "model", "weights_kind", "num_gpus", "tp", "concurrency", "context", "metric", "value", NULL};
+    static const char *const needed[] = {"group",       "variant", "model",  "weights_kind", "num_gpus", "tp",
+                                         "concurrency", "context", "metric", "value",        NULL};
     for (int i = 0; needed[i] != NULL; i++) {
         if (k25_csv_column(csv, needed[i]) < 0)
             return k25_fail_at(error, csv->file, 1, 1, "no column '%s', expected the points format", needed[i]);
@@ -367,9 +372,9 @@ static bool check_columns(const struct k25_csv *csv, struct k25_error *error)
     return true;
 }
 
-bool k25_suite_load(const struct k25_library *library, const char *path, const char *scenario,
-                    const char *const *where, size_t where_count, const char *const *set, size_t set_count,
-                    struct k25_suite *suite, struct k25_error *error)
+bool k25_suite_load(const struct k25_library *library, const char *path, const char *scenario, const char *const *where,
+                    size_t where_count, const char *const *set, size_t set_count, struct k25_suite *suite,
+                    struct k25_error *error)
 {
     struct filter filter[K25_MAX_SET];
     memset(suite, 0, sizeof *suite);

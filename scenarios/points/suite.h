@@ -56,11 +56,11 @@ struct k25_suite {
 };
 
 /* Reads `path`. `scenario` names the scenario for every row, NULL: the one named like the row's group, if any.
- * `where` is a list of `count` filters COLUMN=VALUE; rows that do not match are not in the suite. `set` are overrides for
- * every scenario as in k25_scenario_load. Rows with anomaly = 1 are skipped. */
-bool k25_suite_load(const struct k25_library *library, const char *path, const char *scenario,
-                    const char *const *where, size_t where_count, const char *const *set, size_t set_count,
-                    struct k25_suite *suite, struct k25_error *error);
+ * `where` is a list of `count` filters COLUMN=VALUE; rows that do not match are not in the suite. `set` are overrides
+ * for every scenario as in k25_scenario_load. Rows with anomaly = 1 are skipped. */
+bool k25_suite_load(const struct k25_library *library, const char *path, const char *scenario, const char *const *where,
+                    size_t where_count, const char *const *set, size_t set_count, struct k25_suite *suite,
+                    struct k25_error *error);
 void k25_suite_free(struct k25_suite *suite);
 
 /* The prediction of a point in the unit of its metric. The context grows while the cell runs:
@@ -71,7 +71,8 @@ double k25_point_predict(const void *point, const struct k25_params *params);
 /* The mean context that k25_point_predict assumes. */
 double k25_point_context(const struct k25_point *point, const struct k25_params *params);
 
-/* The naive answer a roofline gives: every byte of weights and cache once at the data sheet's bandwidth, nothing else. */
+/* The naive answer a roofline gives: every byte of weights and cache once at the data sheet's bandwidth, nothing else.
+ */
 double k25_point_roofline(const struct k25_point *point);
 
 /* Errors of a set of points, |predicted - measured| / measured. */

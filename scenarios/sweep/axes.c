@@ -39,9 +39,8 @@ static bool open_values(const struct k25_sweep_reader *reader, struct k25_sweep_
 
 static bool expect_list(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *name)
 {
-    return node->kind == K25_YAML_SEQUENCE ||
-           k25_sweep_fail(reader, node, "%s: expected a list of values, found %s", name,
-                          k25_yaml_kind_name(node->kind));
+    return node->kind == K25_YAML_SEQUENCE || k25_sweep_fail(reader, node, "%s: expected a list of values, found %s",
+                                                             name, k25_yaml_kind_name(node->kind));
 }
 
 /* ---- values: [...] ---- */
@@ -79,8 +78,8 @@ static bool number_value(const struct k25_sweep_reader *reader, double number, c
                          struct k25_sweep_value *value)
 {
     char text[40];
-    *value = (struct k25_sweep_value){k25_sweep_copy(reader, k25_text_real(number, text, sizeof text)), number, node->line,
-                                      node->column};
+    *value = (struct k25_sweep_value){k25_sweep_copy(reader, k25_text_real(number, text, sizeof text)), number,
+                                      node->line, node->column};
     return value->text != NULL;
 }
 
@@ -122,8 +121,8 @@ static double decimal_scale(double a, double b)
     return 1;
 }
 
-static bool read_step(const struct k25_sweep_reader *reader, const struct k25_yaml_node *entry, double from,
-                      double to, struct k25_sweep_axis *axis)
+static bool read_step(const struct k25_sweep_reader *reader, const struct k25_yaml_node *entry, double from, double to,
+                      struct k25_sweep_axis *axis)
 {
     double step;
     const struct k25_yaml_node *node = k25_yaml_get(entry, "step");
@@ -161,8 +160,7 @@ static bool read_range(const struct k25_sweep_reader *reader, const struct k25_y
     if (!read_bound(reader, axis->key, entry, "from", &from) || !read_bound(reader, axis->key, entry, "to", &to))
         return false;
     if (to < from)
-        return k25_sweep_fail(reader, k25_yaml_get(entry, "to"), "an empty axis: to %g lies below from %g", to,
-                              from);
+        return k25_sweep_fail(reader, k25_yaml_get(entry, "to"), "an empty axis: to %g lies below from %g", to, from);
     if (step == factor)
         return k25_sweep_fail(reader, entry, "expected either a step or a factor");
     return step ? read_step(reader, entry, from, to, axis) : read_factor(reader, entry, from, to, axis);
@@ -270,8 +268,7 @@ static bool read_variants(const struct k25_sweep_reader *reader, const struct k2
             return k25_sweep_fail(reader, variants->keys[i], "expected a name of one line and at most 255 bytes");
         for (size_t k = 0; k < variant->count; k++) {
             size_t key = find_key(axis, axis->keys, variant->keys[k]->text);
-            if (!k25_sweep_read_value(reader, &axis->key[key], variant->values[k],
-                                      &axis->values[i * axis->keys + key]))
+            if (!k25_sweep_read_value(reader, &axis->key[key], variant->values[k], &axis->values[i * axis->keys + key]))
                 return false;
         }
     }
@@ -287,8 +284,7 @@ static bool check_words(const struct k25_sweep_reader *reader, const struct k25_
                                         "factor", "zip",    "variants", "name", NULL};
     char hint[80];
     if (entry->kind != K25_YAML_MAPPING)
-        return k25_sweep_fail(reader, entry, "an axis: expected a mapping, found %s",
-                              k25_yaml_kind_name(entry->kind));
+        return k25_sweep_fail(reader, entry, "an axis: expected a mapping, found %s", k25_yaml_kind_name(entry->kind));
     for (size_t i = 0; i < entry->count; i++) {
         bool known = false;
         for (int w = 0; words[w] != NULL; w++)
@@ -304,8 +300,7 @@ static bool read_axis(const struct k25_sweep_reader *reader, const struct k25_ya
                       struct k25_sweep_axis *axis)
 {
     const struct k25_yaml_node *key = k25_yaml_get(entry, "key"), *zip = k25_yaml_get(entry, "zip"),
-                               *variants = k25_yaml_get(entry, "variants"),
-                               *values = k25_yaml_get(entry, "values");
+                               *variants = k25_yaml_get(entry, "variants"), *values = k25_yaml_get(entry, "values");
     axis->line = entry->line;
     axis->column = entry->column;
     if (!check_words(reader, entry))
@@ -317,8 +312,7 @@ static bool read_axis(const struct k25_sweep_reader *reader, const struct k25_ya
     if (variants != NULL)
         return read_variants(reader, entry, variants, axis);
     if (key->kind != K25_YAML_SCALAR)
-        return k25_sweep_fail(reader, key, "key: expected the name of a key, found %s",
-                              k25_yaml_kind_name(key->kind));
+        return k25_sweep_fail(reader, key, "key: expected the name of a key, found %s", k25_yaml_kind_name(key->kind));
     if (!open_keys(reader, axis, 1, entry) || !k25_sweep_read_key(reader, key, key->text, axis->key))
         return false;
     if (values != NULL && k25_yaml_get(entry, "from") != NULL)

@@ -94,8 +94,7 @@ struct k25_sweep_worker *k25_sweep_worker_open(const struct k25_sweep *sweep, co
     worker->texts = texts;
     worker->longest = strlen(frame->tail);
     for (size_t c = 0; c < frame->columns; c++) {
-        worker->longest +=
-            frame->lead_length[c] + (c < frame->keys ? texts->longest[c] : sizeof worker->memo[c].text);
+        worker->longest += frame->lead_length[c] + (c < frame->keys ? texts->longest[c] : sizeof worker->memo[c].text);
         worker->memo[c].number = NAN;
     }
     k25_digest_open(frame, &worker->chunk.digest);
@@ -322,8 +321,7 @@ static bool run_point(struct k25_sweep_worker *worker, struct k25_error *error)
             return true;
         struct k25_output_view view = {&worker->question[!worker->current], &worker->prediction};
         for (size_t i = 0; i < worker->outputs; i++)
-            worker->values[worker->output[i]] =
-                k25_named_output_value(&k25_named_outputs[worker->output[i]], &view);
+            worker->values[worker->output[i]] = k25_named_output_value(&k25_named_outputs[worker->output[i]], &view);
         counts->evaluated++;
         rejection = find_rejection(worker, false);
     }

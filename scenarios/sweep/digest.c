@@ -120,8 +120,7 @@ static bool make_room(struct k25_digest *digest)
     return true;
 }
 
-static bool open_group(struct k25_digest *digest, size_t slot, const char *key, size_t length,
-                       struct k25_error *error)
+static bool open_group(struct k25_digest *digest, size_t slot, const char *key, size_t length, struct k25_error *error)
 {
     struct k25_sweep_group *group = &digest->group[digest->count];
     if (group->key_room < length + 1) {
@@ -180,8 +179,8 @@ static bool rank(struct k25_digest *digest, struct k25_sweep_group *group, const
 }
 
 bool k25_digest_offer(struct k25_digest *digest, const char *key, size_t key_length,
-                      const double value[K25_SWEEP_OBJECTIVES], uint64_t order, size_t at, char *text,
-                      size_t length, struct k25_error *error)
+                      const double value[K25_SWEEP_OBJECTIVES], uint64_t order, size_t at, char *text, size_t length,
+                      struct k25_error *error)
 {
     struct k25_ranked row = {.order = order, .at = at, .length = length, .text = text};
     for (size_t i = 0; i < digest->objectives; i++) {
@@ -228,8 +227,7 @@ size_t k25_digest_key(const struct k25_sweep_frame *frame, const struct k25_swee
     size_t used = 0;
     for (size_t i = 0; i < frame->groups; i++) {
         struct k25_sweep_cell cell = cells[frame->group[i]];
-        size_t room = K25_SWEEP_GROUP_KEY - used - (frame->groups - i),
-               part = cell.length < room ? cell.length : room;
+        size_t room = K25_SWEEP_GROUP_KEY - used - (frame->groups - i), part = cell.length < room ? cell.length : room;
         memcpy(key + used, cell.text, part);
         used += part;
         key[used++] = '\x1f';

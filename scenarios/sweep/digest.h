@@ -2,8 +2,8 @@
 #ifndef K25_SCENARIOS_SWEEP_DIGEST_H
 #define K25_SCENARIOS_SWEEP_DIGEST_H
 
-#include "scenarios/sweep/pareto.h"
 #include "scenarios/sweep/frame.h"
+#include "scenarios/sweep/pareto.h"
 
 #define K25_SWEEP_REASONS 64
 #define K25_SWEEP_GROUPS 100000
@@ -21,8 +21,7 @@ struct k25_sweep_counts {
     uint64_t rows;      /* written: evaluated less rejected */
     uint64_t rejected[K25_SWEEP_CONSTRAINTS]; /* by the first constraint that a point does not meet */
     size_t reasons;
-    struct k25_sweep_reason
-        reason[K25_SWEEP_REASONS]; /* the last stands for all further ones when the list is full */
+    struct k25_sweep_reason reason[K25_SWEEP_REASONS]; /* the last stands for all further ones when the list is full */
 };
 
 /* Adds `count` points that are invalid for the reason that `message` gives. */
@@ -56,8 +55,8 @@ void k25_digest_open(const struct k25_sweep_frame *frame, struct k25_digest *dig
 /* `value` are the objectives as they are printed; a NAN among them keeps the row out. `text` may be NULL
  * (scenarios/sweep/pareto.h). */
 bool k25_digest_offer(struct k25_digest *digest, const char *key, size_t key_length,
-                      const double value[K25_SWEEP_OBJECTIVES], uint64_t order, size_t at, char *text,
-                      size_t length, struct k25_error *error);
+                      const double value[K25_SWEEP_OBJECTIVES], uint64_t order, size_t at, char *text, size_t length,
+                      struct k25_error *error);
 /* Takes over what another digest kept of rows whose texts stand in `rows`, its orders counted from `order`. */
 bool k25_digest_merge(struct k25_digest *digest, const struct k25_digest *other, const char *rows, uint64_t order,
                       struct k25_error *error);

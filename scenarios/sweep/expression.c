@@ -137,9 +137,8 @@ static bool unknown(const struct source *source, size_t at, const char *word)
     }
     names[count] = NULL;
     k25_did_you_mean(word, names, hint, sizeof hint);
-    return k25_fail_at(source->error, source->file, source->line, source->column + (int)at,
-                       "unknown name '%s'%s%s", word, hint,
-                       hint[0] != '\0' ? "" : ", expected an output or a key of the plan");
+    return k25_fail_at(source->error, source->file, source->line, source->column + (int)at, "unknown name '%s'%s%s",
+                       word, hint, hint[0] != '\0' ? "" : ", expected an output or a key of the plan");
 }
 
 /* Reads the next name, number or sign at `*at` into `word`, "" at the end; `*at` goes behind it. */

@@ -16,7 +16,6 @@ struct record {
     int top;
 };
 
-
 static const struct k25_field record_fields[] = {
     K25_FIELD(TEXT, record, name, .doc = "name of the sweep"),
     K25_FIELD(TEXT, record, title, .fallback = "", .doc = "one line for people"),
@@ -32,8 +31,8 @@ static const struct k25_field record_fields[] = {
 };
 
 /* A list of scalars that may be absent. */
-static bool expect_scalars(const struct k25_sweep_reader *reader, const struct k25_yaml_node *list,
-                           const char *what, size_t most)
+static bool expect_scalars(const struct k25_sweep_reader *reader, const struct k25_yaml_node *list, const char *what,
+                           size_t most)
 {
     if (list == NULL)
         return true;
@@ -63,10 +62,10 @@ static bool read_constraints(const struct k25_sweep_reader *reader, const struct
         constraint->line = node->line;
         constraint->column = node->column + node->quoted;
         constraint->early = true;
-        struct k25_expression *e =
-            constraint->text == NULL ? NULL
-                                     : k25_expression_compile(constraint->text, symbols, used, sweep->file,
-                                                              constraint->line, constraint->column, reader->error);
+        struct k25_expression *e = constraint->text == NULL
+                                       ? NULL
+                                       : k25_expression_compile(constraint->text, symbols, used, sweep->file,
+                                                                constraint->line, constraint->column, reader->error);
         ok = e != NULL;
         k25_expression_free(e);
         for (size_t o = 0; ok && o < outputs; o++)
@@ -164,8 +163,7 @@ static bool read_columns(const struct k25_sweep_reader *reader, const struct k25
         return false;
     for (size_t i = 0; list != NULL && i < list->count; i++) {
         if (find_column(reader->sweep, list->values[i]->text) >= 0)
-            return k25_sweep_fail(reader, list->values[i], "columns: '%s' is a column already",
-                                  list->values[i]->text);
+            return k25_sweep_fail(reader, list->values[i], "columns: '%s' is a column already", list->values[i]->text);
         if (!find_source(reader->sweep, list->values[i]->text, &column))
             return unknown_name(reader, list->values[i], "columns");
         if (!add_column(reader, list->values[i], column))
@@ -263,8 +261,7 @@ static bool is_text_key(const struct k25_field *fields, const char *path)
     return false;
 }
 
-static bool set_text(struct k25_sweep_reader *reader, const struct k25_sweep_key *key,
-                     const struct k25_yaml_node *node)
+static bool set_text(struct k25_sweep_reader *reader, const struct k25_sweep_key *key, const struct k25_yaml_node *node)
 {
     struct k25_sweep_value value;
     const char *path = key->name + strlen("plan.");
@@ -284,8 +281,7 @@ static bool read_set(struct k25_sweep_reader *reader, const struct k25_yaml_node
     if (set == NULL)
         return true;
     if (set->kind != K25_YAML_MAPPING || set->count > K25_SWEEP_KEYS)
-        return k25_sweep_fail(reader, set, "set: expected a mapping from at most %d keys to values",
-                              K25_SWEEP_KEYS);
+        return k25_sweep_fail(reader, set, "set: expected a mapping from at most %d keys to values", K25_SWEEP_KEYS);
     for (size_t i = 0; i < set->count; i++) {
         const char *name = set->keys[i]->text;
         if (strncmp(name, "plan.", 5) == 0 && is_text_key(k25_plan_fields, name + 5)) {

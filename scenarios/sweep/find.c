@@ -11,8 +11,8 @@ static bool same_text(struct k25_sweep_cell a, struct k25_sweep_cell b)
 }
 
 /* Whether a column of the axis says at `position` what the cell says. */
-static bool matches(const struct k25_sweep *sweep, const struct k25_sweep_texts *texts, size_t column, uint64_t position,
-                    struct k25_sweep_cell cell)
+static bool matches(const struct k25_sweep *sweep, const struct k25_sweep_texts *texts, size_t column,
+                    uint64_t position, struct k25_sweep_cell cell)
 {
     char text[64];
     double number;

@@ -55,13 +55,11 @@ char *k25_sweep_cell_text(enum k25_sweep_format format, const char *text)
     return format == K25_SWEEP_CSV ? csv_text(text) : json_text(text);
 }
 
-const char *k25_sweep_cell_read(const struct k25_sweep_frame *frame, struct k25_sweep_cell cell, char *out,
-                                size_t size)
+const char *k25_sweep_cell_read(const struct k25_sweep_frame *frame, struct k25_sweep_cell cell, char *out, size_t size)
 {
     size_t used = 0;
-    bool quoted = cell.length >= 2 && cell.text[0] == '"', null = frame->format == K25_SWEEP_JSONL && !quoted &&
-                                                                  cell.length == 4 &&
-                                                                  memcmp(cell.text, "null", 4) == 0;
+    bool quoted = cell.length >= 2 && cell.text[0] == '"',
+         null = frame->format == K25_SWEEP_JSONL && !quoted && cell.length == 4 && memcmp(cell.text, "null", 4) == 0;
     size_t end = quoted ? cell.length - 1 : null ? 0 : cell.length;
     for (size_t i = quoted; i < end && used + 1 < size; i++) {
         char c = cell.text[i];
@@ -146,8 +144,7 @@ static void print_frame(FILE *out, const struct k25_sweep_frame *frame, const ch
     for (size_t i = 0; i < frame->constraints; i++)
         print_line(out, "constraint", frame->constraint[i]);
     for (size_t i = 0; i < frame->objectives; i++)
-        fprintf(out, "%s %zu\n", frame->objective[i].maximise ? "maximise" : "minimise",
-                frame->objective[i].column);
+        fprintf(out, "%s %zu\n", frame->objective[i].maximise ? "maximise" : "minimise", frame->objective[i].column);
     for (size_t i = 0; i < frame->groups; i++)
         fprintf(out, "group %zu\n", frame->group[i]);
     fputs("rows\n", out);
@@ -270,8 +267,7 @@ static bool parse_line(const char *key, char *text, struct k25_sweep_frame *fram
     if (strcmp(key, "title") == 0)
         return (frame->title = keep(frame, text, ok)) != NULL;
     if (strcmp(key, "column") == 0)
-        return frame->columns < K25_SWEEP_COLUMNS &&
-               (frame->column[frame->columns++] = keep(frame, text, ok)) != NULL;
+        return frame->columns < K25_SWEEP_COLUMNS && (frame->column[frame->columns++] = keep(frame, text, ok)) != NULL;
     if (strcmp(key, "constraint") == 0)
         return frame->constraints < K25_SWEEP_CONSTRAINTS &&
                (frame->constraint[frame->constraints++] = keep(frame, text, ok)) != NULL;

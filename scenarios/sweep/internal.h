@@ -21,8 +21,8 @@ struct k25_sweep_reader {
 };
 
 /* An error at a node. */
-bool k25_sweep_fail(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *format,
-                    ...) __attribute__((format(printf, 3, 4)));
+bool k25_sweep_fail(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* A copy of the text in the arena of the sweep; NULL when memory is out. */
 const char *k25_sweep_copy(const struct k25_sweep_reader *reader, const char *text);

@@ -6,8 +6,8 @@
 
 int k25_sweep_print_shard(char *out, size_t size, uint64_t shard, uint64_t shards, uint64_t from, uint64_t to)
 {
-    return snprintf(out, size, "shard %" PRIu64 " %" PRIu64 " from %" PRIu64 " to %" PRIu64 "\n", shard, shards,
-                    from, to);
+    return snprintf(out, size, "shard %" PRIu64 " %" PRIu64 " from %" PRIu64 " to %" PRIu64 "\n", shard, shards, from,
+                    to);
 }
 
 bool k25_sweep_parse_shard(const char *text, uint64_t *shard, uint64_t *shards, uint64_t *from, uint64_t *to,
@@ -86,9 +86,8 @@ bool k25_sweep_parse_record(const char **at, struct k25_sweep_counts *known, str
         }
         struct k25_sweep_counts *counts = &record->counts;
         int used = 0;
-        if (sscanf(line, "chunk %" SCNu64 " %" SCNu64 " %" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n",
-                   &record->to, &record->size, &record->sum, &counts->points, &counts->evaluated, &counts->rows,
-                   &used) != 6 ||
+        if (sscanf(line, "chunk %" SCNu64 " %" SCNu64 " %" SCNx64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", &record->to,
+                   &record->size, &record->sum, &counts->points, &counts->evaluated, &counts->rows, &used) != 6 ||
             used == 0 || line + used > end || !parse_tail(line + used, end, known, counts))
             return false;
         *at = end + 1;

@@ -110,8 +110,7 @@ struct k25_symbol *k25_sweep_symbols(const struct k25_sweep *sweep, const double
 
 /* ---- as files have them ---- */
 
-bool k25_sweep_fail(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *format,
-                    ...)
+bool k25_sweep_fail(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *format, ...)
 {
     char text[sizeof reader->error->message];
     va_list arguments;
@@ -169,9 +168,9 @@ bool k25_sweep_read_key(const struct k25_sweep_reader *reader, const struct k25_
     if (names != NULL)
         k25_did_you_mean(name, names, hint, sizeof hint);
     free(names);
-    return k25_sweep_fail(
-        reader, node, "unknown key '%s'%s", name,
-        hint[0] != '\0' ? hint : ", expected a key of the plan that is a number, a word or true or false");
+    return k25_sweep_fail(reader, node, "unknown key '%s'%s", name,
+                          hint[0] != '\0' ? hint
+                                          : ", expected a key of the plan that is a number, a word or true or false");
 }
 
 bool k25_sweep_read_value(const struct k25_sweep_reader *reader, const struct k25_sweep_key *key,

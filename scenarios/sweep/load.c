@@ -100,8 +100,7 @@ static bool note_files(const struct k25_scenario *scenario, struct files *files,
 }
 
 /* The overrides of one combination: those of `set`, then what the axes say. */
-static bool collect(const struct k25_sweep_reader *reader, size_t load, struct k25_sweep_override *list,
-                    size_t *count)
+static bool collect(const struct k25_sweep_reader *reader, size_t load, struct k25_sweep_override *list, size_t *count)
 {
     const struct k25_sweep *sweep = reader->sweep;
     *count = 0;
@@ -176,8 +175,8 @@ static bool sum_files(const struct k25_sweep_reader *reader, struct files *files
 {
     char links[1024];
     struct k25_sweep *sweep = reader->sweep;
-    if (!note_file(files, sweep->file, reader->error) ||
-        !k25_library_links(reader->library, links, sizeof links) || !note_file(files, links, reader->error))
+    if (!note_file(files, sweep->file, reader->error) || !k25_library_links(reader->library, links, sizeof links) ||
+        !note_file(files, links, reader->error))
         return false;
     for (size_t i = 0; i < files->count; i++) {
         size_t size;

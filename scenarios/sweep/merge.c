@@ -57,8 +57,8 @@ static bool check_shards(const struct shard *shards, size_t count, const struct 
     uint64_t next = 0;
     for (size_t i = 0; i < count; i++) {
         if (shards[i].count != shards[0].count)
-            return k25_fail(error, K25_BAD_INPUT, "%s: shard of %" PRIu64 ", but %s is one of %" PRIu64,
-                            shards[i].file, shards[i].count, shards[0].file, shards[0].count);
+            return k25_fail(error, K25_BAD_INPUT, "%s: shard of %" PRIu64 ", but %s is one of %" PRIu64, shards[i].file,
+                            shards[i].count, shards[0].file, shards[0].count);
         if (i > 0 && shards[i].index == shards[i - 1].index)
             return k25_fail(error, K25_BAD_INPUT, "%s and %s are both shard %" PRIu64, shards[i - 1].file,
                             shards[i].file, shards[i].index);
@@ -89,8 +89,8 @@ static bool read_exactly(int fd, char *bytes, size_t size)
 }
 
 /* The rows of one shard, chunk by chunk, at the end of the store's. */
-static bool append(const struct shard *shard, int fd, struct k25_sweep_store *store,
-                   struct k25_sweep_record *record, struct k25_sweep_counts *known, struct k25_error *error)
+static bool append(const struct shard *shard, int fd, struct k25_sweep_store *store, struct k25_sweep_record *record,
+                   struct k25_sweep_counts *known, struct k25_error *error)
 {
     const char *at = shard->state + shard->start;
     size_t room = strlen(store->frame->head) + 1, head = room - 1;
@@ -108,8 +108,8 @@ static bool append(const struct shard *shard, int fd, struct k25_sweep_store *st
         }
         size_t size = (size_t)record->size;
         uint64_t count = store->counts.rows;
-        if (ok && (!read_exactly(fd, rows, size) ||
-                   crc64_ecma_refl(0, (const unsigned char *)rows, size) != record->sum))
+        if (ok &&
+            (!read_exactly(fd, rows, size) || crc64_ecma_refl(0, (const unsigned char *)rows, size) != record->sum))
             ok = damaged(shard, error);
         ok = ok && k25_digest_read(&store->digest, store->frame, rows, size, &count, error) &&
              k25_sweep_store_add(store, record->to, rows, size, &record->counts, error);
@@ -118,8 +118,7 @@ static bool append(const struct shard *shard, int fd, struct k25_sweep_store *st
     return ok && (store->next == shard->to || damaged(shard, error));
 }
 
-static bool append_all(const struct shard *shards, size_t count, struct k25_sweep_store *store,
-                       struct k25_error *error)
+static bool append_all(const struct shard *shards, size_t count, struct k25_sweep_store *store, struct k25_error *error)
 {
     struct k25_sweep_record *record = malloc(sizeof *record);
     struct k25_sweep_counts *known = malloc(sizeof *known);
@@ -143,8 +142,7 @@ bool k25_sweep_merge(const char *const *files, size_t count, const char *out, st
     bool ok = shards != NULL || k25_fail(error, K25_RESOURCE, "out of memory");
     for (size_t i = 0; ok && i < count; i++) {
         ok = read_state(&shards[i], files[i], frame, i == 0, error) &&
-             (strcmp(files[i], out) != 0 ||
-              k25_fail(error, K25_BAD_INPUT, "%s: cannot be merged into itself", out));
+             (strcmp(files[i], out) != 0 || k25_fail(error, K25_BAD_INPUT, "%s: cannot be merged into itself", out));
     }
     if (ok)
         qsort(shards, count, sizeof *shards, by_start);

@@ -28,10 +28,10 @@ static bool put_items(struct k25_sweep_parcel *parcel, const struct k25_ranked *
 bool k25_sweep_pack(struct k25_sweep_parcel *parcel, const struct k25_sweep_chunk *chunk, struct k25_error *error)
 {
     const struct k25_digest *digest = &chunk->digest;
-    bool ok =
-        put(parcel, &chunk->to, sizeof chunk->to, error) && put(parcel, &chunk->size, sizeof chunk->size, error) &&
-        put(parcel, &chunk->counts, sizeof chunk->counts, error) && put(parcel, chunk->text, chunk->size, error) &&
-        put(parcel, &digest->count, sizeof digest->count, error);
+    bool ok = put(parcel, &chunk->to, sizeof chunk->to, error) &&
+              put(parcel, &chunk->size, sizeof chunk->size, error) &&
+              put(parcel, &chunk->counts, sizeof chunk->counts, error) &&
+              put(parcel, chunk->text, chunk->size, error) && put(parcel, &digest->count, sizeof digest->count, error);
     for (size_t g = 0; ok && g < digest->count; g++) {
         const struct k25_sweep_group *group = &digest->group[g];
         ok = put(parcel, &group->key_length, sizeof group->key_length, error) &&

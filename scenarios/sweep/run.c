@@ -75,8 +75,7 @@ static void run_stretch(struct run *run, uint64_t first, uint64_t last)
         struct k25_sweep_worker *worker = run->worker[omp_get_thread_num()];
 #pragma omp for ordered schedule(dynamic, 1)
         for (int64_t i = 0; i < chunks; i++) {
-            uint64_t from = first + (uint64_t)i * run->chunk,
-                     to = last - from < run->chunk ? last : from + run->chunk;
+            uint64_t from = first + (uint64_t)i * run->chunk, to = last - from < run->chunk ? last : from + run->chunk;
             struct k25_error error;
             const struct k25_sweep_chunk *chunk = NULL;
             if (!has_failed(run) && !asked_to_stop(run)) {
@@ -144,8 +143,7 @@ static void run_rounds(struct run *run)
 {
     uint64_t processes = run->team != NULL ? (uint64_t)run->team->size : 1;
     uint64_t share = (run->team != NULL ? IN_TEAM : (uint64_t)run->threads * ALONE) * run->chunk;
-    for (uint64_t first = run->from; go_on(run) && first < run->to;
-         first += least(run->to - first, share * processes))
+    for (uint64_t first = run->from; go_on(run) && first < run->to; first += least(run->to - first, share * processes))
         run_round(run, first, share);
 }
 
@@ -164,8 +162,8 @@ static bool open_workers(struct run *run, const struct k25_sweep_frame *frame, c
 }
 
 bool k25_sweep_run(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame,
-                   const struct k25_sweep_options *options, struct k25_sweep_store *store, uint64_t from,
-                   uint64_t to, struct k25_error *error)
+                   const struct k25_sweep_options *options, struct k25_sweep_store *store, uint64_t from, uint64_t to,
+                   struct k25_error *error)
 {
     struct run run = {.sweep = sweep,
                       .options = options,

@@ -31,7 +31,7 @@ struct k25_sweep_options {
 /* Stores the points from store->next on, up to store->to. Returns true also when it was stopped: store->next says
  * how far it came. `store` is used by process 0 alone; `from` and `to` are its points, for all. */
 bool k25_sweep_run(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame,
-                   const struct k25_sweep_options *options, struct k25_sweep_store *store, uint64_t from,
-                   uint64_t to, struct k25_error *error);
+                   const struct k25_sweep_options *options, struct k25_sweep_store *store, uint64_t from, uint64_t to,
+                   struct k25_error *error);
 
 #endif

@@ -109,8 +109,8 @@ static bool start_afresh(struct k25_sweep_store *store, const char *shard, struc
         return k25_fail(error, K25_RESOURCE, "out of memory");
     memcpy(text, frame->text, size);
     memcpy(text + size, shard, line);
-    bool ok = (ftruncate(store->state_fd, 0) == 0 && ftruncate(store->rows_fd, 0) == 0) ||
-              fail(store->part, "write", error);
+    bool ok =
+        (ftruncate(store->state_fd, 0) == 0 && ftruncate(store->rows_fd, 0) == 0) || fail(store->part, "write", error);
     ok = ok && lseek(store->state_fd, 0, SEEK_SET) == 0 && lseek(store->rows_fd, 0, SEEK_SET) == 0 &&
          write_all(store->state_fd, store->state, text, size + line, error) &&
          write_all(store->rows_fd, store->part, frame->head, head, error);
@@ -212,8 +212,8 @@ bool k25_sweep_store_open(struct k25_sweep_store *store, const struct k25_sweep_
     return ok;
 }
 
-bool k25_sweep_store_stream(struct k25_sweep_store *store, const struct k25_sweep_frame *frame, int fd,
-                            uint64_t from, uint64_t to, struct k25_error *error)
+bool k25_sweep_store_stream(struct k25_sweep_store *store, const struct k25_sweep_frame *frame, int fd, uint64_t from,
+                            uint64_t to, struct k25_error *error)
 {
     set_up(store, frame, from, to);
     store->rows_fd = fd;

@@ -28,8 +28,8 @@ bool k25_sweep_store_open(struct k25_sweep_store *store, const struct k25_sweep_
                           uint64_t shard, uint64_t shards, uint64_t from, uint64_t to, bool resume,
                           struct k25_error *error);
 /* The same without a file: rows go to the descriptor `fd`, -1: nowhere. */
-bool k25_sweep_store_stream(struct k25_sweep_store *store, const struct k25_sweep_frame *frame, int fd,
-                            uint64_t from, uint64_t to, struct k25_error *error);
+bool k25_sweep_store_stream(struct k25_sweep_store *store, const struct k25_sweep_frame *frame, int fd, uint64_t from,
+                            uint64_t to, struct k25_error *error);
 
 /* Adds the rows of a chunk that ends before point `to`. Counts and digest are the caller's to add to the store's.
  */

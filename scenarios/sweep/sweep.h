@@ -14,9 +14,9 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/schema.h"
-#include "scenarios/sweep/expression.h"
 #include "scenarios/library/library.h"
 #include "scenarios/library/scenario.h"
+#include "scenarios/sweep/expression.h"
 
 #define K25_SWEEP_AXES 24
 #define K25_SWEEP_KEYS 64           /* of all axes together, and overrides of the base */
@@ -79,9 +79,8 @@ enum k25_sweep_source { K25_CELL_KEY, K25_CELL_NAME, K25_CELL_PLAN, K25_CELL_OUT
 
 struct k25_sweep_column {
     const char *name;
-    int source; /* enum k25_sweep_source */
-    size_t axis,
-        index; /* KEY: axis and key; NAME: axis; PLAN: `index` in plan_keys; OUTPUT: in k25_named_outputs */
+    int source;         /* enum k25_sweep_source */
+    size_t axis, index; /* KEY: axis and key; NAME: axis; PLAN: `index` in plan_keys; OUTPUT: in k25_named_outputs */
 };
 
 struct k25_sweep_objective {

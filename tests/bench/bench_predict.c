@@ -1,5 +1,5 @@
-/* How fast a prediction is: predictions a second on one core, and one cold start of the whole program against /bin/true on
- * the same machine in the same run.
+/* How fast a prediction is: predictions a second on one core, and one cold start of the whole program against /bin/true
+ * on the same machine in the same run.
  *
  *     bench_predict PROGRAM ROOT
  */
@@ -96,8 +96,10 @@ static void bench_next(struct k25_question *question, const struct k25_params *p
 /* All slopes of a step cost as much as so many predictions, one among them. */
 static int bench_slopes(struct k25_question *question, const struct k25_params *params)
 {
-    static const struct { const char *name; int ep, drafted; } plans[] = {
-        {"TP8", 1, 0}, {"TP8, 3 drafted", 1, 3}, {"EP8", 8, 0}, {"EP8, 3 drafted", 8, 3}};
+    static const struct {
+        const char *name;
+        int ep, drafted;
+    } plans[] = {{"TP8", 1, 0}, {"TP8, 3 drafted", 1, 3}, {"EP8", 8, 0}, {"EP8, 3 drafted", 8, 3}};
     struct k25_plan plan = question->plan;
     struct k25_error error;
     struct k25_slopes slopes;

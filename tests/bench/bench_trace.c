@@ -32,8 +32,7 @@ static bool add(void *context, const struct k25_trace_event *event)
 
 static bool read_one(const char *path, const struct k25_trace_options *options)
 {
-    static struct sums
-        sums[8]; /* of each thread at most one file at a time: only the speed of adding matters here */
+    static struct sums sums[8]; /* of each thread at most one file at a time: only the speed of adding matters here */
     struct k25_trace_info info;
     struct k25_error error = {0};
     double start = now();

@@ -8,7 +8,8 @@
 
 static void require(bool condition)
 {
-    if (!condition) abort();
+    if (!condition)
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct k25_weights weights;
     struct k25_yaml *quant = NULL;
     struct k25_yaml *yaml = k25_yaml_parse((const char *)data, first, "config.json", &error);
-    if (yaml && zero) quant = k25_yaml_parse((const char *)zero + 1, size - first - 1, "quant.json", &error);
+    if (yaml && zero)
+        quant = k25_yaml_parse((const char *)zero + 1, size - first - 1, "quant.json", &error);
     if (!yaml || (zero && !quant)) {
         k25_yaml_free(yaml);
         return 0;

@@ -19,8 +19,8 @@ static const char house[] = "k25sim: kernels\nversion: 1\nclasses: {a: {group: A
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct k25_error error = {0};
-    struct k25_kernel_rules *rules = k25_kernel_rules_parse(house, sizeof house - 1, "house.yaml",
-                                                            (const char *)data, size, "fuzz.yaml", &error);
+    struct k25_kernel_rules *rules =
+        k25_kernel_rules_parse(house, sizeof house - 1, "house.yaml", (const char *)data, size, "fuzz.yaml", &error);
     if (rules == NULL) {
         require(error.status == K25_BAD_INPUT && strncmp(error.message, "fuzz.yaml:", 10) == 0);
         rules = k25_kernel_rules_parse(house, sizeof house - 1, "house.yaml", NULL, 0, NULL, &error);

@@ -19,12 +19,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct k25_evidence_options options = {.lenient = true};
     struct k25_error error = {0};
-    struct k25_profiler_tables *strict =
-        k25_profiler_tables_parse((const char *)data, size, "fuzz.txt", NULL, &error);
+    struct k25_profiler_tables *strict = k25_profiler_tables_parse((const char *)data, size, "fuzz.txt", NULL, &error);
     if (strict == NULL)
         require(error.status == K25_BAD_INPUT && strncmp(error.message, "fuzz.txt:", 9) == 0);
-    struct k25_profiler_tables *all =
-        k25_profiler_tables_parse((const char *)data, size, "fuzz.txt", &options, &error);
+    struct k25_profiler_tables *all = k25_profiler_tables_parse((const char *)data, size, "fuzz.txt", &options, &error);
     if (all == NULL)
         require(strict == NULL && error.status == K25_BAD_INPUT && strncmp(error.message, "fuzz.txt:", 9) == 0);
     require(strict == NULL || all->left_out.count == 0);

@@ -11,7 +11,7 @@
 #include "scenarios/library/scenario.h"
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
-static struct k25_scenario scenario;      /* too large for a stack */
+static struct k25_scenario scenario; /* too large for a stack */
 static struct k25_prediction prediction;
 
 static void require(bool condition)

@@ -26,8 +26,7 @@ static void check_pairs(const struct k25_machine *machine, const struct k25_mach
         }
     struct k25_group group;
     require(k25_machine_group(machine, machine->gpus, &group, NULL));
-    require(group.ring_bandwidth > 0 && group.peer_bandwidth > 0 &&
-            group.peer_latency >= group.ring_latency * 0.999);
+    require(group.ring_bandwidth > 0 && group.peer_bandwidth > 0 && group.peer_latency >= group.ring_latency * 0.999);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -38,8 +38,8 @@ static bool visit(void *context, const struct k25_trace_event *event)
     mix(outcome, event->graph_id ^ event->graph_node << 1 ^ (uint64_t)event->thread);
     if (event->collective != NULL) {
         const struct k25_trace_collective *c = event->collective;
-        mix(outcome, strlen(c->name) + strlen(c->dtype) + strlen(c->group) + strlen(c->group_description) +
-                         strlen(c->ranks));
+        mix(outcome,
+            strlen(c->name) + strlen(c->dtype) + strlen(c->group) + strlen(c->group_description) + strlen(c->ranks));
         mix(outcome, (uint64_t)c->in_elements ^ (uint64_t)c->group_size << 1);
     }
     outcome->events++;

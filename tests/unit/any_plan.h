@@ -8,11 +8,13 @@
 
 static inline struct k25_params all_params(void)
 {
-    static const struct { int id; double value; } more[] = {
-        {K25_ROUTING_OVERLAP, 0.4}, {K25_DRAFT_PASS, 150e-6}, {K25_DRAFT_SEQUENCE, 10e-6}, {K25_POWER_EXPONENT, 0.8},
-        {K25_MLA_GATHERED, 64},     {K25_MOE_FALLBACK, 3.5},
-        {K25_INDEXER_T0, 10e-6},  {K25_INDEXER_MEM, 0.6},      {K25_LINEAR_T0, 6e-6},
-        {K25_LINEAR_MEM, 0.75}};
+    static const struct {
+        int id;
+        double value;
+    } more[] = {{K25_ROUTING_OVERLAP, 0.4}, {K25_DRAFT_PASS, 150e-6}, {K25_DRAFT_SEQUENCE, 10e-6},
+                {K25_POWER_EXPONENT, 0.8},  {K25_MLA_GATHERED, 64},   {K25_MOE_FALLBACK, 3.5},
+                {K25_INDEXER_T0, 10e-6},    {K25_INDEXER_MEM, 0.6},   {K25_LINEAR_T0, 6e-6},
+                {K25_LINEAR_MEM, 0.75}};
     struct k25_params params = fixed_params();
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         params.value[more[i].id] = more[i].value;
@@ -45,8 +47,8 @@ static inline void any_levers(struct k25_plan_levers *levers, uint64_t *seed)
 static inline void any_speculation(struct k25_plan_speculation *speculation, uint64_t *seed)
 {
     static const char *const acceptances[] = {"", "0.6", "a=0.7"};
-    static const int methods[] = {K25_SPEC_NONE, K25_SPEC_NONE, K25_SPEC_MTP, K25_SPEC_EAGLE3, K25_SPEC_NGRAM,
-                                  K25_SPEC_DRAFT};
+    static const int methods[] = {K25_SPEC_NONE,   K25_SPEC_NONE,  K25_SPEC_MTP,
+                                  K25_SPEC_EAGLE3, K25_SPEC_NGRAM, K25_SPEC_DRAFT};
     speculation->method = methods[pick(seed, 6)];
     speculation->tokens = 1 + pick(seed, 5);
     snprintf(speculation->acceptance, sizeof speculation->acceptance, "%s", acceptances[pick(seed, 3)]);
@@ -119,7 +121,7 @@ static inline void any_residuals(const struct k25_prediction *x, uint64_t *seed)
                 site->shape[axis] = op->call.shape[axis] * exp(0.5 * normal(seed));
         }
     }
-    for (int class = 0; class < K25_KERNEL_CLASSES; class++)
+    for (int class = 0; class < K25_KERNEL_CLASSES; class ++)
         if (count[class] > 0)
             assert_true(k25_residuals_set(&any_tables, class, sites[class], count[class], &error));
 }

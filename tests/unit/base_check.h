@@ -15,10 +15,10 @@
 
 #include "base/error.h"
 
-#define assert_error(error, expected_status, expected_message)                                                    \
-    do {                                                                                                          \
-        assert_string_equal((error).message, expected_message);                                                   \
-        assert_int_equal((error).status, expected_status);                                                        \
+#define assert_error(error, expected_status, expected_message)                                                         \
+    do {                                                                                                               \
+        assert_string_equal((error).message, expected_message);                                                        \
+        assert_int_equal((error).status, expected_status);                                                             \
     } while (0)
 
 /* xorshift64: the same sequence everywhere. */

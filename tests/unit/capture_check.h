@@ -86,8 +86,7 @@ static inline void close_rank(struct k25_trace_writer *writer)
 static inline void kernel(struct k25_trace_writer *writer, const char *name, int64_t ts, int64_t dur,
                           uint64_t correlation)
 {
-    struct k25_written_kernel k = {
-        .name = name, .ts_ns = ts, .dur_ns = dur, .stream = 7, .correlation = correlation};
+    struct k25_written_kernel k = {.name = name, .ts_ns = ts, .dur_ns = dur, .stream = 7, .correlation = correlation};
     k25_trace_write_kernel(writer, &k);
 }
 

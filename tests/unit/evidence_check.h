@@ -19,24 +19,24 @@
 #include "base/error.h"
 #include "calib/readers/text/evidence.h"
 
-#define assert_bad_input(error, expected_message)                                                                 \
-    do {                                                                                                          \
-        assert_string_equal((error).message, expected_message);                                                   \
-        assert_int_equal((error).status, K25_BAD_INPUT);                                                          \
+#define assert_bad_input(error, expected_message)                                                                      \
+    do {                                                                                                               \
+        assert_string_equal((error).message, expected_message);                                                        \
+        assert_int_equal((error).status, K25_BAD_INPUT);                                                               \
     } while (0)
 
-#define assert_says(error, words)                                                                                 \
-    do {                                                                                                          \
-        if (strstr((error).message, words) == NULL)                                                               \
-            fail_msg("'%s' does not say '%s'", (error).message, words);                                           \
-        assert_int_equal((error).status, K25_BAD_INPUT);                                                          \
+#define assert_says(error, words)                                                                                      \
+    do {                                                                                                               \
+        if (strstr((error).message, words) == NULL)                                                                    \
+            fail_msg("'%s' does not say '%s'", (error).message, words);                                                \
+        assert_int_equal((error).status, K25_BAD_INPUT);                                                               \
     } while (0)
 
-#define assert_near(value, expected)                                                                              \
-    do {                                                                                                          \
-        double got_ = (value), want_ = (expected);                                                                \
-        if (!(fabs(got_ - want_) <= 1e-9 * fabs(want_)))                                                          \
-            fail_msg("%s: %.12g, expected %.12g", #value, got_, want_);                                           \
+#define assert_near(value, expected)                                                                                   \
+    do {                                                                                                               \
+        double got_ = (value), want_ = (expected);                                                                     \
+        if (!(fabs(got_ - want_) <= 1e-9 * fabs(want_)))                                                               \
+            fail_msg("%s: %.12g, expected %.12g", #value, got_, want_);                                                \
     } while (0)
 
 static const struct k25_evidence_options lenient = {.lenient = true};

@@ -40,7 +40,8 @@ static const struct {
 static inline int enter_folder(void **state)
 {
     char name[] = "/tmp/k25_model_XXXXXX";
-    if (!mkdtemp(name) || chdir(name) != 0) return 1;
+    if (!mkdtemp(name) || chdir(name) != 0)
+        return 1;
     *state = strdup(name);
     return *state == NULL;
 }
@@ -49,7 +50,8 @@ static inline int leave_folder(void **state)
 {
     glob_t found;
     if (glob("*", 0, NULL, &found) == 0) {
-        for (size_t i = 0; i < found.gl_pathc; i++) unlink(found.gl_pathv[i]);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            unlink(found.gl_pathv[i]);
         globfree(&found);
     }
     bool removed = chdir("/") == 0 && rmdir(*state) == 0;
@@ -79,7 +81,8 @@ static inline char *replaced(const char *text, const char *from, const char *to)
 
 static inline void assert_close(double value, double expected, double relative)
 {
-    if (value >= expected * (1 - relative) && value <= expected * (1 + relative)) return;
+    if (value >= expected * (1 - relative) && value <= expected * (1 + relative))
+        return;
     fail_msg("%.17g is not within %g of %.17g", value, relative, expected);
 }
 

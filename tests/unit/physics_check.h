@@ -109,8 +109,14 @@ static inline struct k25_params fixed_params(void)
 
 static inline struct k25_gpu round_gpu(void)
 {
-    return (struct k25_gpu){.name = "round", .sms = 100, .memory_mib = 98304, .bandwidth_gbs = 1000, .l2_mib = 100,
-                            .peak_bf16_tflops = 500, .peak_fp8_tflops = 1000, .peak_fp4_tflops = 2000,
+    return (struct k25_gpu){.name = "round",
+                            .sms = 100,
+                            .memory_mib = 98304,
+                            .bandwidth_gbs = 1000,
+                            .l2_mib = 100,
+                            .peak_bf16_tflops = 500,
+                            .peak_fp8_tflops = 1000,
+                            .peak_fp4_tflops = 2000,
                             .power_w = 500};
 }
 

@@ -9,10 +9,12 @@
 
 static inline struct k25_params round_params(void)
 {
-    static const struct { int id; double value; } set[] = {
-        {K25_MOE_FALLBACK, 3},     {K25_MLA_GATHERED, 1},   {K25_INDEXER_T0, 10}, {K25_INDEXER_MEM, 0.6},
-        {K25_LINEAR_T0, 7},        {K25_LINEAR_MEM, 0.75},  {K25_ROUTING_OVERLAP, 0.4}, {K25_DRAFT_PASS, 150},
-        {K25_DRAFT_SEQUENCE, 10},  {K25_POWER_EXPONENT, 0.8}, {K25_ROUTING_CV, 1}};
+    static const struct {
+        int id;
+        double value;
+    } set[] = {{K25_MOE_FALLBACK, 3},    {K25_MLA_GATHERED, 1},     {K25_INDEXER_T0, 10},       {K25_INDEXER_MEM, 0.6},
+               {K25_LINEAR_T0, 7},       {K25_LINEAR_MEM, 0.75},    {K25_ROUTING_OVERLAP, 0.4}, {K25_DRAFT_PASS, 150},
+               {K25_DRAFT_SEQUENCE, 10}, {K25_POWER_EXPONENT, 0.8}, {K25_ROUTING_CV, 1}};
     struct k25_params params = fixed_params();
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         params.value[set[i].id] = set[i].value * k25_param_info[set[i].id].scale;
@@ -24,9 +26,19 @@ static inline void open_box(struct box *box, const char *name, const char *schem
 {
     make_box(box, name, scheme, TWO_SOCKET);
     box->plan = (struct k25_plan){
-        .tp = 8, .ep = 1, .dp = 1, .dcp = 1, .pp = 1, .batch = 1, .context = 6400, .kv_dtype = K25_KV_BF16,
-        .dcp_exchange = K25_DCP_GATHER, .expert_exchange = K25_EXPERTS_ALLTOALL, .memory_utilisation = 0.92,
-        .allreduce = {K25_AR_NCCL, 57344, 0, K25_PROTO_AUTO}, .graph = {K25_GRAPH_FULL, 512},
+        .tp = 8,
+        .ep = 1,
+        .dp = 1,
+        .dcp = 1,
+        .pp = 1,
+        .batch = 1,
+        .context = 6400,
+        .kv_dtype = K25_KV_BF16,
+        .dcp_exchange = K25_DCP_GATHER,
+        .expert_exchange = K25_EXPERTS_ALLTOALL,
+        .memory_utilisation = 0.92,
+        .allreduce = {K25_AR_NCCL, 57344, 0, K25_PROTO_AUTO},
+        .graph = {K25_GRAPH_FULL, 512},
         .speculation = {.method = K25_SPEC_NONE, .verify = K25_VERIFY_SHARED, .drafting = K25_DRAFT_SERIAL},
         .levers = {.link_bandwidth = 1, .link_latency = 1, .skew = 1}};
 }
@@ -53,8 +65,8 @@ static inline void refuse(const struct box *box, const char *message)
 {
     struct k25_error error = {0};
     struct k25_question question;
-    assert_false(k25_question_make(&box->architecture, &box->weights, NULL, &box->machine, &box->plan, NULL,
-                                   &question, &error));
+    assert_false(
+        k25_question_make(&box->architecture, &box->weights, NULL, &box->machine, &box->plan, NULL, &question, &error));
     assert_int_equal(error.status, K25_BAD_INPUT);
     assert_string_equal(error.message, message);
 }
@@ -94,7 +106,10 @@ static inline double count_calls(const struct k25_step *step, int kind, int rank
 }
 
 /* One line of a list of operators written out by hand. */
-struct line { const char *name; double n, k; };
+struct line {
+    const char *name;
+    double n, k;
+};
 
 /* Operators from `first` on are these, in this order. */
 static inline void assert_lines(const struct k25_step *step, size_t first, const struct line *lines, size_t count)
@@ -103,8 +118,8 @@ static inline void assert_lines(const struct k25_step *step, size_t first, const
     for (size_t i = 0; i < count; i++) {
         const struct k25_operator *op = &step->op[first + i];
         if (strcmp(op->name, lines[i].name) != 0 || op->n != lines[i].n || op->k != lines[i].k)
-            fail_msg("%s n %g k %g where %s n %g k %g was expected", op->name, op->n, op->k, lines[i].name,
-                     lines[i].n, lines[i].k);
+            fail_msg("%s n %g k %g where %s n %g k %g was expected", op->name, op->n, op->k, lines[i].name, lines[i].n,
+                     lines[i].k);
     }
 }
 

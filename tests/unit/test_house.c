@@ -1,4 +1,5 @@
-/* The house: no include runs upward, every room has its page, headers are guarded by their path, only cli prints or leaves. */
+/* The house: no include runs upward, every room has its page, headers are guarded by their path, only cli prints or
+ * leaves. */
 #include <ctype.h>
 #include <dirent.h>
 #include <setjmp.h>
@@ -143,7 +144,8 @@ static const char *include_fault(int own, const char *file)
         return "lies above";
     if (other != own && strcmp(strrchr(file, '/'), "/internal.h") == 0)
         return "is internal to another room";
-    if (other != own && strncmp(rooms[own], "cli/commands/", 13) == 0 && strncmp(rooms[other], "cli/commands/", 13) == 0)
+    if (other != own && strncmp(rooms[own], "cli/commands/", 13) == 0 &&
+        strncmp(rooms[other], "cli/commands/", 13) == 0)
         return "belongs to another command";
     return NULL;
 }
@@ -236,7 +238,9 @@ static bool uses(const char *text, const char *at, const char *word, bool any)
 /* A library says nothing by itself and does not end the program: it returns, with a struct k25_error. */
 static int check_silence(const char *name, const char *text)
 {
-    static const struct { const char *word; bool any;
+    static const struct {
+        const char *word;
+        bool any;
     } forbidden[] = {{"printf", false}, {"vprintf", false},    {"puts", false},  {"putchar", false},
                      {"perror", false}, {"stdout", true},      {"stderr", true}, {"exit", false},
                      {"_exit", false},  {"quick_exit", false}, {"abort", false}, {"assert", false},
@@ -325,17 +329,16 @@ static void the_checks_bite(void **state)
 {
     (void)state;
     print_message("the next lines are meant to be found:\n");
-    assert_int_equal(check_includes("hw/kernel/a.c", "#include <x.h>\n#include \"hw/params/b.h\"\n#include \"base/c.h\"\n"),
-                     0);
+    assert_int_equal(
+        check_includes("hw/kernel/a.c", "#include <x.h>\n#include \"hw/params/b.h\"\n#include \"base/c.h\"\n"), 0);
     assert_int_equal(check_includes("hw/kernel/a.c", "#include \"hw/kernel/internal.h\"\n"), 0);
     assert_int_equal(check_includes("hw/kernel/a.c", "#include \"hw/params/internal.h\"\n"), 1);
     assert_int_equal(check_includes("hw/kernel/a.c", "#include \"hw/collective/a.h\"\n"), 1);
     assert_int_equal(check_includes("hw/kernel/a.c", "\n # include  \"model/arch/b.h\" // no\n#include \"b.h\"\n"), 2);
     assert_int_equal(check_includes("hw/attic/a.c", ""), 1);
     assert_int_equal(check_includes("cli/commands/sweep/a.c", "#include \"cli/commands/explain/b.h\"\n"), 1);
-    assert_int_equal(check_silence("hw/a.c",
-                                   "/* printf( */ fprintf(f); snprintf(s); \"exit(1)\"; '\"'; puts_x(); x = "
-                                   "'\\''; // abort()\n"),
+    assert_int_equal(check_silence("hw/a.c", "/* printf( */ fprintf(f); snprintf(s); \"exit(1)\"; '\"'; puts_x(); x = "
+                                             "'\\''; // abort()\n"),
                      0);
     assert_int_equal(check_silence("hw/a.c", "printf(\"\\\"\");\nfputs(s, stderr);\n exit (1);"), 3);
     assert_int_equal(check_state("hw/a.c", "static const int a = 1;\nstatic int f(void);\n"), 0);
@@ -347,12 +350,9 @@ static void the_checks_bite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_include_runs_upward),
-        cmocka_unit_test(rooms_have_a_readme),
-        cmocka_unit_test(only_cli_prints_and_leaves),
-        cmocka_unit_test(no_global_state),
-        cmocka_unit_test(headers_are_guarded),
-        cmocka_unit_test(the_checks_bite),
+        cmocka_unit_test(no_include_runs_upward),     cmocka_unit_test(rooms_have_a_readme),
+        cmocka_unit_test(only_cli_prints_and_leaves), cmocka_unit_test(no_global_state),
+        cmocka_unit_test(headers_are_guarded),        cmocka_unit_test(the_checks_bite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
 
 #include <isa-l/igzip_lib.h>
 
-#include "tests/unit/base_check.h"
 #include "calib/trace/trace.h"
+#include "tests/unit/base_check.h"
 
 enum { MOST_SEEN = 64 };
 

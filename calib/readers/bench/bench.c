@@ -115,8 +115,7 @@ static double *time_of(struct k25_bench_run *run, struct k25_span name, double *
 static struct k25_bench_run empty_run(int line, enum k25_bench_format format)
 {
     const struct k25_bench_time none = {NAN, NAN, NAN, NAN, NAN, NAN};
-    struct k25_bench_run run = {
-        .line = line, .format = format, .model = "", .backend = "", .date = "", .label = ""};
+    struct k25_bench_run run = {.line = line, .format = format, .model = "", .backend = "", .date = "", .label = ""};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         *(double *)((char *)&run + numbers[i].offset) = NAN;
     run.input_len = run.output_len = run.request_rate = run.acceptance_rate = NAN;
@@ -326,8 +325,8 @@ struct k25_bench *k25_bench_parse(const char *text, size_t size, const char *nam
         return NULL;
     }
     struct reader r = {.bench = bench};
-    r.evidence = (struct k25_evidence){
-        .file = name, .text = text, .size = size, .error = error, .left_out = &bench->left_out};
+    r.evidence =
+        (struct k25_evidence){.file = name, .text = text, .size = size, .error = error, .left_out = &bench->left_out};
     if (options != NULL)
         r.evidence.options = *options;
     bool good = k25_evidence_open(&r.evidence, "the result of a benchmark");
@@ -338,20 +337,18 @@ struct k25_bench *k25_bench_parse(const char *text, size_t size, const char *nam
         good = k25_span_starts(rest, "{") ? json_results(&r) : console_results(&r);
     }
     if (good && bench->runs == 0)
-        good = bench->left_out.count > 0
-                   ? k25_fail(error, K25_BAD_INPUT, "%s", bench->left_out.first)
-                   : k25_fail(error, K25_BAD_INPUT,
-                              "%s: no benchmark result, expected the JSON or the printed block "
-                              "of vllm bench serve or SGLang's bench_serving",
-                              name);
+        good = bench->left_out.count > 0 ? k25_fail(error, K25_BAD_INPUT, "%s", bench->left_out.first)
+                                         : k25_fail(error, K25_BAD_INPUT,
+                                                    "%s: no benchmark result, expected the JSON or the printed block "
+                                                    "of vllm bench serve or SGLang's bench_serving",
+                                                    name);
     if (good)
         return bench;
     k25_bench_free(bench);
     return NULL;
 }
 
-struct k25_bench *k25_bench_read(const char *path, const struct k25_evidence_options *options,
-                                 struct k25_error *error)
+struct k25_bench *k25_bench_read(const char *path, const struct k25_evidence_options *options, struct k25_error *error)
 {
     size_t size;
     char *text = k25_file_read(path, K25_EVIDENCE_BYTES, &size, error);

@@ -50,8 +50,7 @@ struct k25_bench {
 
 /* NULL with an error: "0 completed", no benchmark result at all, damage (strict). `options` may be NULL: strict.
  */
-struct k25_bench *k25_bench_read(const char *path, const struct k25_evidence_options *options,
-                                 struct k25_error *error);
+struct k25_bench *k25_bench_read(const char *path, const struct k25_evidence_options *options, struct k25_error *error);
 struct k25_bench *k25_bench_parse(const char *text, size_t size, const char *name,
                                   const struct k25_evidence_options *options, struct k25_error *error);
 void k25_bench_free(struct k25_bench *bench);

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "calib/readers/text/json_cursor.h"
 #include "calib/readers/nccl/internal.h"
+#include "calib/readers/text/json_cursor.h"
 
 struct walk {
     struct k25_nccl_reader *reader;

@@ -41,8 +41,7 @@ static void number_behind(struct k25_span body, const char *label, int *value)
 }
 
 /* "nThread 1 nGpus 8 minBytes 8192 maxBytes 65536 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 ..." */
-static bool facts(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body,
-                  struct k25_span line)
+static bool facts(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body, struct k25_span line)
 {
     struct k25_open_run *open = head_of(reader, front, line);
     if (open != NULL && open->facts)
@@ -64,8 +63,7 @@ static bool facts(struct k25_nccl_reader *reader, struct k25_span front, struct 
 }
 
 /* "Rank  0 Group  0 Pid   1000 on     hostA device  0 [0x01] NVIDIA RTX PRO 6000 ..." */
-static bool device(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body,
-                   struct k25_span line)
+static bool device(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body, struct k25_span line)
 {
     struct k25_open_run *open = head_of(reader, front, line);
     if (open == NULL)
@@ -99,8 +97,7 @@ static enum k25_nccl_column column_of(struct k25_span word)
 }
 
 /* "size count type redop root time algbw busbw #wrong time algbw busbw #wrong": out of place, then in place. */
-static bool headings(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body,
-                     struct k25_span line)
+static bool headings(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body, struct k25_span line)
 {
     struct k25_span words[K25_NCCL_COLUMNS];
     size_t count = k25_split(body, words, K25_NCCL_COLUMNS);
@@ -148,8 +145,8 @@ static bool is_missing(struct k25_span cell)
 }
 
 /* One cell of a row; false when it is not what its heading says. */
-static bool take(struct k25_nccl_reader *reader, struct k25_nccl_row *row, enum k25_nccl_column column,
-                 bool in_place, struct k25_span cell)
+static bool take(struct k25_nccl_reader *reader, struct k25_nccl_row *row, enum k25_nccl_column column, bool in_place,
+                 struct k25_span cell)
 {
     struct k25_nccl_time *time = in_place ? &row->in_place : &row->out_of_place;
     double value = NAN;
@@ -221,15 +218,13 @@ static bool row(struct k25_nccl_reader *reader, struct k25_open_run *open, struc
 }
 
 /* "Out of bounds values : 248 FAILED", "Avg bus bandwidth    : 2.67 GB/s". */
-static bool footer(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body,
-                   struct k25_span line)
+static bool footer(struct k25_nccl_reader *reader, struct k25_span front, struct k25_span body, struct k25_span line)
 {
     struct k25_open_run *open = find(reader, front, line);
     const char *colon = memchr(body.text, ':', body.size);
     struct k25_span word;
     double value;
-    if (open == NULL || colon == NULL ||
-        k25_split(k25_behind(body, (size_t)(colon - body.text) + 1), &word, 1) == 0 ||
+    if (open == NULL || colon == NULL || k25_split(k25_behind(body, (size_t)(colon - body.text) + 1), &word, 1) == 0 ||
         !k25_span_real(word, &value))
         return true;
     if (k25_span_starts(body, "Avg"))
@@ -332,8 +327,7 @@ static bool judge(struct k25_nccl_reader *reader, struct k25_open_run *open, boo
     struct k25_nccl_run *run = &open->run;
     *keep = false;
     if (run->rows == 0 && open->damaged == 0 && open->wrong_rows == 0)
-        return k25_evidence_fault(evidence, run->line, nowhere, NULL,
-                                  "no rows: no data rows behind the headings%s%.*s",
+        return k25_evidence_fault(evidence, run->line, nowhere, NULL, "no rows: no data rows behind the headings%s%.*s",
                                   reader->warning.size > 0 ? ", the run failed: " : ", the run hung or was cut",
                                   (int)(reader->warning.size < 240 ? reader->warning.size : 240),
                                   reader->warning.size > 0 ? reader->warning.text : "");
@@ -391,8 +385,8 @@ struct k25_nccl_tests *k25_nccl_tests_parse(const char *text, size_t size, const
         return NULL;
     }
     struct k25_nccl_reader reader = {.tests = tests};
-    reader.evidence = (struct k25_evidence){
-        .file = name, .text = text, .size = size, .error = error, .left_out = &tests->left_out};
+    reader.evidence =
+        (struct k25_evidence){.file = name, .text = text, .size = size, .error = error, .left_out = &tests->left_out};
     if (options != NULL)
         reader.evidence.options = *options;
     bool good = k25_evidence_open(&reader.evidence, "the output of nccl-tests");

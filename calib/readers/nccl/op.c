@@ -103,8 +103,7 @@ void k25_nccl_name_op(struct k25_open_run *open, const char *file, const char *c
     int listed = open->largest_rank + 1, local = run->threads * run->gpus;
     if (run->ranks == 0)
         run->ranks = listed > local ? listed : local;
-    const char *named = op_of_file(file),
-               *shaped = run->rows == 0 ? NULL : op_of_row(open, &run->row[run->rows - 1]);
+    const char *named = op_of_file(file), *shaped = run->rows == 0 ? NULL : op_of_row(open, &run->row[run->rows - 1]);
     if (run->op != NULL)
         return;
     run->op_source = command != NULL  ? K25_OP_COMMAND

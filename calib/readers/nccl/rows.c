@@ -10,8 +10,7 @@ struct k25_open_run *k25_nccl_open(struct k25_nccl_reader *reader, struct k25_sp
     struct k25_evidence *evidence = &reader->evidence;
     void *more = NULL;
     if (reader->count == MOST_RUNS)
-        k25_fail_at(evidence->error, evidence->file, evidence->line, 1, "more than %d runs in one file",
-                    MOST_RUNS);
+        k25_fail_at(evidence->error, evidence->file, evidence->line, 1, "more than %d runs in one file", MOST_RUNS);
     else if ((more = k25_list_add(reader->open, &reader->count, &reader->room, sizeof *reader->open)) == NULL)
         k25_out_of_memory(evidence->file, evidence->error);
     if (more == NULL)
@@ -44,11 +43,10 @@ bool k25_nccl_row_add(struct k25_nccl_reader *reader, struct k25_open_run *open,
     if (wrong > 0) {
         open->wrong_rows++;
         if (!reader->evidence.options.allow_wrong)
-            return k25_evidence_fault(
-                &reader->evidence, row->line, line, line.text,
-                "wrong results: %lld wrong elements in the row of %llu bytes, which measures "
-                "nothing (--lenient keeps it)",
-                (long long)wrong, (unsigned long long)row->bytes);
+            return k25_evidence_fault(&reader->evidence, row->line, line, line.text,
+                                      "wrong results: %lld wrong elements in the row of %llu bytes, which measures "
+                                      "nothing (--lenient keeps it)",
+                                      (long long)wrong, (unsigned long long)row->bytes);
     }
     void *more = k25_list_add(run->row, &run->rows, &open->room, sizeof *run->row);
     if (more == NULL)

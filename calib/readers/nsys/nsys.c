@@ -168,8 +168,7 @@ static bool headings(struct reader *r, struct k25_span line)
             r->name = i;
     }
     bool operation = r->columns > 0 && has[NAME] && k25_span_is(cells[r->name], "Operation") && !has[CATEGORY];
-    bool summary =
-        has[TOTAL] && has[INSTANCES] && has[NAME] && !has[OTHER_REPORT] && !operation && !r->other_report;
+    bool summary = has[TOTAL] && has[INSTANCES] && has[NAME] && !has[OTHER_REPORT] && !operation && !r->other_report;
     return summary ? open_table(r) : true;
 }
 
@@ -214,8 +213,7 @@ static bool number(struct k25_span cell, double unit, double *value)
     struct k25_span suffix = k25_trim(k25_behind(cell, digits));
     double own = suffix.size == 0 ? unit : k25_time_unit(suffix);
     bool fraction = suffix.size > 0 && own > 1;
-    if (digits == 0 || own == 0 ||
-        !plain_number((struct k25_span){cell.text, digits}, fraction, plain, sizeof plain) ||
+    if (digits == 0 || own == 0 || !plain_number((struct k25_span){cell.text, digits}, fraction, plain, sizeof plain) ||
         !k25_span_real(k25_span_of(plain), value))
         return false;
     *value *= own;
@@ -260,8 +258,8 @@ static void read_cells(const struct reader *r, const struct k25_span *cells, str
         if (field != NULL && (!number(cells[i], r->unit[i], field) || *field < 0))
             *fault = (int)i;
         if (r->column[i] == INSTANCES) {
-            bool whole = number(cells[i], 1, &instances) && instances >= 1 && instances < 9e15 &&
-                         instances == floor(instances);
+            bool whole =
+                number(cells[i], 1, &instances) && instances >= 1 && instances < 9e15 && instances == floor(instances);
             *fault = whole ? *fault : (int)i;
             row->instances = whole ? (int64_t)instances : 0;
         }
@@ -304,10 +302,9 @@ static bool row(struct reader *r, struct k25_span line)
         return true;
     }
     if (count < r->columns)
-        return k25_evidence_fault(evidence, evidence->line, line, line.text,
-                                  "a row of %zu cells, expected %zu: cut", count, r->columns);
-    if (r->name + 1 == r->columns && r->separator != '|' &&
-        (r->separator == ' ' || *(cells[r->name].text - 1) != '"'))
+        return k25_evidence_fault(evidence, evidence->line, line, line.text, "a row of %zu cells, expected %zu: cut",
+                                  count, r->columns);
+    if (r->name + 1 == r->columns && r->separator != '|' && (r->separator == ' ' || *(cells[r->name].text - 1) != '"'))
         cells[r->name].size = (size_t)(trimmed.text + trimmed.size - cells[r->name].text);
     for (size_t i = 0; i < r->columns; i++) {
         if (r->column[i] == CATEGORY && !k25_span_is(cells[i], "CUDA_KERNEL"))
@@ -373,8 +370,8 @@ static bool finish(struct reader *r)
                            "no kernel data: nsys says '%.*s'. Record the workers too (nsys profile "
                            "--trace-fork-before-exec=true --cuda-graph-trace=node)",
                            (int)(r->skipped.size < 300 ? r->skipped.size : 300), r->skipped.text);
-    return k25_fail(evidence->error, K25_BAD_INPUT,
-                    "%s: no kernel summary among its reports, expected that of '%s'", evidence->file, HOW);
+    return k25_fail(evidence->error, K25_BAD_INPUT, "%s: no kernel summary among its reports, expected that of '%s'",
+                    evidence->file, HOW);
 }
 
 struct k25_nsys *k25_nsys_parse(const char *text, size_t size, const char *name,
@@ -386,8 +383,8 @@ struct k25_nsys *k25_nsys_parse(const char *text, size_t size, const char *name,
         return NULL;
     }
     struct reader r = {.nsys = nsys};
-    r.evidence = (struct k25_evidence){
-        .file = name, .text = text, .size = size, .error = error, .left_out = &nsys->left_out};
+    r.evidence =
+        (struct k25_evidence){.file = name, .text = text, .size = size, .error = error, .left_out = &nsys->left_out};
     if (options != NULL)
         r.evidence.options = *options;
     bool good = k25_evidence_open(&r.evidence, "a kernel summary of " HOW);
@@ -417,8 +414,7 @@ static bool refuse_binary(const char *path, struct k25_error *error)
     bool refused = true;
     if (k25_span_find(first, "QDSTRM") != NULL || ends_in(path, ".qdstrm"))
         k25_fail(error, K25_BAD_INPUT,
-                 "%s: a qdstrm, an nsys stream that was never finalised: run QdstrmImporter on it, then " HOW,
-                 path);
+                 "%s: a qdstrm, an nsys stream that was never finalised: run QdstrmImporter on it, then " HOW, path);
     else if (k25_span_starts(first, "SQLite format 3"))
         k25_fail(error, K25_BAD_INPUT,
                  "%s: an SQLite export of nsys, expected text (k25sim inspect reads both): run '" HOW
@@ -434,8 +430,7 @@ static bool refuse_binary(const char *path, struct k25_error *error)
     return refused;
 }
 
-struct k25_nsys *k25_nsys_read(const char *path, const struct k25_evidence_options *options,
-                               struct k25_error *error)
+struct k25_nsys *k25_nsys_read(const char *path, const struct k25_evidence_options *options, struct k25_error *error)
 {
     size_t size;
     if (refuse_binary(path, error))

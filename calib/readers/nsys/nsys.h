@@ -2,8 +2,8 @@
  * (thousands separated or not) and as a box, and the CSV that its window exports ("1.234 ms" in the cells).
  *
  * One file may hold several reports; all but kernel summaries are stepped over. Recordings and streams (.nsys-rep,
- * .qdstrm) are refused with the command that makes a summary of them, SQLite exports because calib/readers/nsys/sqlite.h
- * reads them.
+ * .qdstrm) are refused with the command that makes a summary of them, SQLite exports because
+ * calib/readers/nsys/sqlite.h reads them.
  */
 #ifndef K25_CALIB_READERS_NSYS_NSYS_H
 #define K25_CALIB_READERS_NSYS_NSYS_H
@@ -38,8 +38,7 @@ struct k25_nsys {
 
 /* NULL with an error: "no kernel data" with the line of nsys that says so, no kernel summary among the reports, a
  * damaged row (strict), a total that is not instances x average. `options` may be NULL: strict. */
-struct k25_nsys *k25_nsys_read(const char *path, const struct k25_evidence_options *options,
-                               struct k25_error *error);
+struct k25_nsys *k25_nsys_read(const char *path, const struct k25_evidence_options *options, struct k25_error *error);
 struct k25_nsys *k25_nsys_parse(const char *text, size_t size, const char *name,
                                 const struct k25_evidence_options *options, struct k25_error *error);
 void k25_nsys_free(struct k25_nsys *nsys);

@@ -266,11 +266,10 @@ static bool one_kernel(struct reader *r, sqlite3_stmt *statement, int64_t number
 {
     char message[512];
     int64_t start = sqlite3_column_int64(statement, 0), end = sqlite3_column_int64(statement, 1), ns;
-    if (sqlite3_column_type(statement, 0) != SQLITE_INTEGER ||
-        sqlite3_column_type(statement, 1) != SQLITE_INTEGER || __builtin_sub_overflow(end, start, &ns) || ns < 0) {
-        snprintf(message, sizeof message,
-                 "%s: row %lld of " KERNELS ": a kernel that does not end after its start", r->path,
-                 (long long)number);
+    if (sqlite3_column_type(statement, 0) != SQLITE_INTEGER || sqlite3_column_type(statement, 1) != SQLITE_INTEGER ||
+        __builtin_sub_overflow(end, start, &ns) || ns < 0) {
+        snprintf(message, sizeof message, "%s: row %lld of " KERNELS ": a kernel that does not end after its start",
+                 r->path, (long long)number);
         return fault(r, 1, message);
     }
     if (sqlite3_column_type(statement, 4) != SQLITE_INTEGER) {
@@ -312,8 +311,8 @@ static bool read_kernels(struct reader *r)
                         !has[START] ? "start"
                         : !has[END] ? "end"
                                     : "demangledName, shortName or mangledName");
-    snprintf(sql, sizeof sql, "SELECT [start], [end], %s, %s, coalesce(%s, %s, %s), %s FROM " KERNELS,
-             asked[DEVICE], asked[PROCESS], asked[DEMANGLED], asked[SHORT], asked[MANGLED], asked[NODE]);
+    snprintf(sql, sizeof sql, "SELECT [start], [end], %s, %s, coalesce(%s, %s, %s), %s FROM " KERNELS, asked[DEVICE],
+             asked[PROCESS], asked[DEMANGLED], asked[SHORT], asked[MANGLED], asked[NODE]);
     sqlite3_stmt *statement = prepare(r, sql);
     bool good = statement != NULL;
     int code = SQLITE_DONE;
@@ -356,8 +355,7 @@ static bool read_names(struct reader *r)
     if (!has_table(r, STRINGS, &there) || (there && !has_columns(r, STRINGS, columns, has)))
         return false;
     if (!has[0] || !has[1])
-        return k25_fail(r->error, K25_BAD_INPUT, "%s: no table " STRINGS "(id, value): kernels have no names",
-                        r->path);
+        return k25_fail(r->error, K25_BAD_INPUT, "%s: no table " STRINGS "(id, value): kernels have no names", r->path);
     sqlite3_stmt *statement = prepare(r, "SELECT [value] FROM " STRINGS " WHERE [id] = ?1");
     bool good = statement != NULL;
     for (size_t i = 0; good && i < r->groups; i++)

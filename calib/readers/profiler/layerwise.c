@@ -89,14 +89,11 @@ static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open,
     split_bars(line, open->columns, cells);
     double us = -1, calls = -1;
     for (size_t i = 1; i < open->columns; i++) {
-        double *value = open->column[i] == COLUMN_SELF_DEVICE ? &us
-                        : open->column[i] == COLUMN_CALLS     ? &calls
-                                                              : NULL;
+        double *value = open->column[i] == COLUMN_SELF_DEVICE ? &us : open->column[i] == COLUMN_CALLS ? &calls : NULL;
         if (value != NULL && (!k25_span_real(cells[i], value) || *value < 0 || *value > 1e12)) {
             open->damaged++;
-            return k25_evidence_fault(&reader->evidence, number, line, cells[i].text,
-                                      "'%.*s' is not a number of %s", (int)cells[i].size, cells[i].text,
-                                      value == &us ? "microseconds" : "calls");
+            return k25_evidence_fault(&reader->evidence, number, line, cells[i].text, "'%.*s' is not a number of %s",
+                                      (int)cells[i].size, cells[i].text, value == &us ? "microseconds" : "calls");
         }
     }
     struct k25_span name = cells[0];
@@ -125,8 +122,7 @@ bool k25_layerwise_line(struct k25_profiler_reader *reader, struct k25_span line
     *taken = true;
     for (size_t i = 0; i < reader->count; i++) {
         struct k25_open_table *open = &reader->open[i];
-        ptrdiff_t front =
-            open->table.layerwise && open->state == TABLE_ROWS ? k25_front_match(open->front, line) : -1;
+        ptrdiff_t front = open->table.layerwise && open->state == TABLE_ROWS ? k25_front_match(open->front, line) : -1;
         if (front < 0)
             continue;
         struct k25_span rest = k25_behind(line, (size_t)front), cells[K25_TABLE_COLUMNS];

@@ -167,9 +167,9 @@ static bool row(struct k25_profiler_reader *reader, struct k25_open_table *open,
         return true;
     if (count != open->columns && !cut_by_rule(open, line, cells)) {
         open->damaged++;
-        return k25_evidence_fault(
-            evidence, evidence->line, line, cells[count < K25_TABLE_COLUMNS ? count - 1 : 0].text,
-            "a row of %zu cells, expected %zu: cut or mixed with another line", count, open->columns);
+        return k25_evidence_fault(evidence, evidence->line, line, cells[count < K25_TABLE_COLUMNS ? count - 1 : 0].text,
+                                  "a row of %zu cells, expected %zu: cut or mixed with another line", count,
+                                  open->columns);
     }
     if (cells[0].size == 0) /* more lines of a source location */
         return true;
@@ -248,8 +248,7 @@ static bool one_line(struct k25_profiler_reader *reader, struct k25_span line)
     ptrdiff_t length = -1;
     for (size_t i = reader->count; i-- > 0;) {
         struct k25_open_table *open = &reader->open[i];
-        ptrdiff_t match =
-            open->table.layerwise || open->state == TABLE_DONE ? -1 : k25_front_match(open->front, line);
+        ptrdiff_t match = open->table.layerwise || open->state == TABLE_DONE ? -1 : k25_front_match(open->front, line);
         if (match > length) {
             length = match;
             best = open;
@@ -363,8 +362,8 @@ struct k25_profiler_tables *k25_profiler_tables_parse(const char *text, size_t s
     }
     tables->rank = rank_of(name);
     struct k25_profiler_reader reader = {.tables = tables};
-    reader.evidence = (struct k25_evidence){
-        .file = name, .text = text, .size = size, .error = error, .left_out = &tables->left_out};
+    reader.evidence =
+        (struct k25_evidence){.file = name, .text = text, .size = size, .error = error, .left_out = &tables->left_out};
     if (options != NULL)
         reader.evidence.options = *options;
     bool good = k25_evidence_open(&reader.evidence, "a key_averages table");

@@ -86,8 +86,8 @@ bool k25_evidence_fault(struct k25_evidence *evidence, int number, struct k25_sp
     if (!evidence->options.lenient)
         return k25_fail_at(evidence->error, evidence->file, number, column, "%s", message);
     if (evidence->left_out->count++ == 0)
-        snprintf(evidence->left_out->first, sizeof evidence->left_out->first, "%.60s:%d:%d: %s", evidence->file,
-                 number, column, message);
+        snprintf(evidence->left_out->first, sizeof evidence->left_out->first, "%.60s:%d:%d: %s", evidence->file, number,
+                 column, message);
     return true;
 }
 
@@ -223,8 +223,7 @@ size_t k25_split_wide(struct k25_span line, struct k25_span *cells, size_t room)
             return count;
         size_t start = i, end = i;
         for (; i < line.size; i++) {
-            if (line.text[i] == '\t' ||
-                (line.text[i] == ' ' && (i + 1 == line.size || is_blank(line.text[i + 1]))))
+            if (line.text[i] == '\t' || (line.text[i] == ' ' && (i + 1 == line.size || is_blank(line.text[i + 1]))))
                 break;
             end = i + 1;
         }

@@ -17,8 +17,7 @@ static bool fault(struct k25_json *json, const char *what)
 
 char k25_json_peek(struct k25_json *json)
 {
-    while (json->at < json->size && strchr(" \t\r\n", json->text[json->at]) != NULL &&
-           json->text[json->at] != '\0')
+    while (json->at < json->size && strchr(" \t\r\n", json->text[json->at]) != NULL && json->text[json->at] != '\0')
         json->at++;
     return json->at < json->size ? json->text[json->at] : '\0';
 }

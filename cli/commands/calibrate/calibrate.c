@@ -30,8 +30,7 @@ static const struct poptOption options[] = {
     {"where", '\0', POPT_ARG_ARGV, &given.where, 0, "only points with this value (may be repeated)", "COLUMN=VALUE"},
     {"set", '\0', POPT_ARG_ARGV, &given.set, 0, "override a key of the scenario; a parameter set so stays fixed",
      "KEY=VALUE"},
-    {"start", '\0', POPT_ARG_STRING, &given.start, 0, "start from this calibration set, not from the priors",
-     "SET"},
+    {"start", '\0', POPT_ARG_STRING, &given.start, 0, "start from this calibration set, not from the priors", "SET"},
     {"only", '\0', POPT_ARG_ARGV, &given.only, 0,
      "fit only parameters whose name starts so (may be repeated); the others stay as they start", "NAME"},
     {"cv", '\0', POPT_ARG_STRING, &given.folds, 0, "held-out errors by K folds (evidence by evidence if there is more)",
@@ -129,8 +128,10 @@ static void describe(const struct calibration *c, struct k25_calibration *set)
     size_t used = strlen(set->source);
     size_t others = e->count - (e->pair != NULL ? e->pair->count : 0);
     if (others > 0)
-        used += (size_t)snprintf(set->source + used, sizeof set->source - used, "%s%zu numbers of captures, tables and "
-                                 "tests", used > 0 ? ", " : "", others);
+        used += (size_t)snprintf(set->source + used, sizeof set->source - used,
+                                 "%s%zu numbers of captures, tables and "
+                                 "tests",
+                                 used > 0 ? ", " : "", others);
     set->evidences = (size_t)(e->sources < K25_MAX_EVIDENCE ? e->sources : K25_MAX_EVIDENCE);
     memcpy(set->evidence, e->file, set->evidences * sizeof *e->file);
     set->batch = e->batch;
@@ -155,7 +156,7 @@ static void describe(const struct calibration *c, struct k25_calibration *set)
 static bool take_residuals(struct calibration *c, struct k25_calibration *set, struct k25_error *error)
 {
     const struct k25_residuals *before = k25_scenario_residuals(c->scenario);
-    for (int class = 0; before != NULL && class < K25_KERNEL_CLASSES; class++) {
+    for (int class = 0; before != NULL && class < K25_KERNEL_CLASSES; class ++) {
         const struct k25_residual_table *table = &before->table[class];
         if (table->count > 0 && !k25_residuals_set(&set->residuals, class, table->site, table->count, error))
             return false;
@@ -230,8 +231,8 @@ static void print_open(const struct calibration *c)
         int id = fit->id[j];
         if (fit->log_sd[id] < OPEN * c->priors.spread[id] || used + 80 > sizeof names)
             continue;
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", count > 0 ? ", " : "",
-                                 k25_param_info[id].name);
+        used +=
+            (size_t)snprintf(names + used, sizeof names - used, "%s%s", count > 0 ? ", " : "", k25_param_info[id].name);
         count++;
     }
     printf("the data determine %zu of the %zu parameters that they depend on; still as open as %.0f %% of the "
@@ -264,8 +265,7 @@ static const struct cli_column columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static bool print_parameters(const struct calibration *c, const struct k25_calibration *set,
-                             struct k25_error *error)
+static bool print_parameters(const struct calibration *c, const struct k25_calibration *set, struct k25_error *error)
 {
     struct cli_table table;
     cli_table_open(&table, columns);
@@ -379,13 +379,15 @@ static bool calibrate(const struct cli *cli, const char *name, struct k25_error 
     const char *overriding[K25_MAX_SET + 1];
     char start[1024];
     int folds;
-    struct cli_evidence_options how = {.where = (const char *const *)given.where, .set = overriding,
-                                       .rules = given.rules, .lenient = given.lenient != 0,
+    struct cli_evidence_options how = {.where = (const char *const *)given.where,
+                                       .set = overriding,
+                                       .rules = given.rules,
+                                       .lenient = given.lenient != 0,
                                        .families = (const char *const *)given.families};
     const struct cli_evidence_files files = {
-        (const char *const *)given.points,     (const char *const *)given.captures,
-        (const char *const *)given.summaries,  (const char *const *)given.nccl_tests,
-        (const char *const *)given.kernels,    (const char *const *)given.benches,
+        (const char *const *)given.points,    (const char *const *)given.captures,
+        (const char *const *)given.summaries, (const char *const *)given.nccl_tests,
+        (const char *const *)given.kernels,   (const char *const *)given.benches,
     };
     size_t count = overrides(overriding, start);
     c.scenario = &scenario;

@@ -157,8 +157,8 @@ static struct cli_pair *only_pair(const struct cli_pairs *pairs, struct k25_erro
             continue;
         only = pair;
         if (used + 120 < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.60s variant %.20s",
-                                     found > 0 ? ", " : "", pair->group, pair->variant);
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%.60s variant %.20s", found > 0 ? ", " : "",
+                                     pair->group, pair->variant);
         found++;
     }
     if (found == 1)
@@ -223,8 +223,8 @@ static void add_row(struct cli_evidence *e, struct k25_observation row, int sour
         e->file[source].observations++;
 }
 
-/* Rows of kernel tables that are not warm by the rule of calib/kernels/table.h would need a fit of their family to be told;
- * here the shapes with more traffic than twice the L2 are taken, which never are. */
+/* Rows of kernel tables that are not warm by the rule of calib/kernels/table.h would need a fit of their family to be
+ * told; here the shapes with more traffic than twice the L2 are taken, which never are. */
 static bool is_cold(const struct k25_kernel_row *row, const struct k25_machine *machine)
 {
     return row->traffic == 0 || row->traffic >= 2 * k25_gpu_l2(&machine->gpu);
@@ -273,8 +273,10 @@ static bool join(struct reading *r, int first_table)
     for (size_t i = 0; i < e->observed.count; i++) {
         const struct k25_observed *o = &e->observed.list[i];
         if (!(k25_observed_predict(o, &r->scenario->params) > 0))
-            return k25_fail(r->error, K25_BAD_INPUT, "%s: measured, but the scenario's step has no such thing; is it the "
-                            "capture of another model or plan?", o->label);
+            return k25_fail(r->error, K25_BAD_INPUT,
+                            "%s: measured, but the scenario's step has no such thing; is it the "
+                            "capture of another model or plan?",
+                            o->label);
         add_row(e, (struct k25_observation){k25_observed_predict, o, o->measured, o->sigma}, o->evidence, o->label);
         if (o->kind == K25_OBSERVED_BURST)
             continue;

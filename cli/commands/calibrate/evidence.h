@@ -6,19 +6,20 @@
 #include <stddef.h>
 
 #include "calib/fit/calibration.h"
-#include "calib/kernels/table.h"
 #include "calib/fit/observe.h"
+#include "calib/kernels/table.h"
 #include "cli/cli.h"
 #include "cli/commands/pairs.h"
 #include "scenarios/library/scenario.h"
 
 /* Paths by kind; each list ends with NULL, or is NULL. */
 struct cli_evidence_files {
-    const char *const *points, *const *captures, *const *summaries, *const *nccl_tests, *const *kernels, *const *benches;
+    const char *const *points, *const *captures, *const *summaries, *const *nccl_tests, *const *kernels,
+                                                                                            *const *benches;
 };
 
 struct cli_evidence {
-    struct k25_suite *suites;         /* one a file of points */
+    struct k25_suite *suites; /* one a file of points */
     size_t suite_count;
     struct cli_pairs pairs;
     struct cli_pair *pair;            /* the one box and build that the points are of; NULL without points */
@@ -26,10 +27,10 @@ struct cli_evidence {
     struct k25_kernel_table **table;
     size_t tables;
 
-    size_t count;                     /* rows of the fit */
+    size_t count; /* rows of the fit */
     struct k25_observation *row;
-    int *source;                      /* [count] number of the file or folder that a row came from */
-    char (*label)[192];               /* [count] */
+    int *source;        /* [count] number of the file or folder that a row came from */
+    char (*label)[192]; /* [count] */
     int sources;
     struct k25_calibration_evidence *file; /* [sources] provenance */
     struct k25_range batch, context;
@@ -46,8 +47,8 @@ struct cli_evidence_options {
 /* Whether the name of a family contains one of `families`; NULL: yes. */
 bool cli_family_wanted(const char *name, const char *const *families);
 
-/* Reads every file. `name` is the scenario as given, `scenario` and `question` what it became. Points of more than one box
- * or build are an error that names them. */
+/* Reads every file. `name` is the scenario as given, `scenario` and `question` what it became. Points of more than one
+ * box or build are an error that names them. */
 bool cli_evidence_read(const struct cli *cli, const char *name, const struct k25_scenario *scenario,
                        const struct k25_question *question, const struct cli_evidence_files *files,
                        const struct cli_evidence_options *options, struct cli_evidence *evidence,

@@ -46,7 +46,7 @@ bool cli_residuals_choose(const struct cli_evidence *evidence, const char *const
                           struct cli_residuals *chosen, struct k25_error *error)
 {
     bool any = evidence->tables == 0 || families == NULL;
-    for (int class = 0; class < K25_KERNEL_CLASSES; class++)
+    for (int class = 0; class < K25_KERNEL_CLASSES; class ++)
         chosen->of[class] = (struct cli_residual){.class = -1};
     for (size_t t = 0; t < evidence->tables; t++) {
         const struct k25_kernel_table *table = evidence->table[t];
@@ -85,11 +85,11 @@ static bool make(struct cli_residual *one, const struct k25_priors *priors, cons
 }
 
 /* An MLA block is measured with its projections: its class comes last. */
-bool cli_residuals_make(struct cli_residuals *chosen, const struct k25_priors *priors,
-                        const struct k25_params *params, struct k25_residuals *residuals, struct k25_error *error)
+bool cli_residuals_make(struct cli_residuals *chosen, const struct k25_priors *priors, const struct k25_params *params,
+                        struct k25_residuals *residuals, struct k25_error *error)
 {
     bool ok = true;
-    for (int class = 0; ok && class < K25_KERNEL_CLASSES; class++) {
+    for (int class = 0; ok && class < K25_KERNEL_CLASSES; class ++) {
         if (chosen->of[class].class >= 0 && class != K25_KERNEL_MLA)
             ok = make(&chosen->of[class], priors, params, residuals, error);
     }
@@ -99,11 +99,8 @@ bool cli_residuals_make(struct cli_residuals *chosen, const struct k25_priors *p
 }
 
 static const struct cli_column columns[] = {
-    {"class", "residual table", CLI_TEXT, 0},
-    {"sites", "sites", CLI_COUNT, 0},
-    {"rows", "of rows", CLI_COUNT, 0},
-    {"family", "family", CLI_TEXT, 0},
-    {NULL, NULL, CLI_TEXT, 0},
+    {"class", "residual table", CLI_TEXT, 0}, {"sites", "sites", CLI_COUNT, 0}, {"rows", "of rows", CLI_COUNT, 0},
+    {"family", "family", CLI_TEXT, 0},        {NULL, NULL, CLI_TEXT, 0},
 };
 
 bool cli_residuals_print(const struct cli_residuals *made, struct k25_error *error)
@@ -111,7 +108,7 @@ bool cli_residuals_print(const struct cli_residuals *made, struct k25_error *err
     struct cli_table table;
     bool thinned = false;
     cli_table_open(&table, columns);
-    for (int class = 0; class < K25_KERNEL_CLASSES; class++) {
+    for (int class = 0; class < K25_KERNEL_CLASSES; class ++) {
         const struct cli_residual *one = &made->of[class];
         if (one->class < 0)
             continue;

@@ -10,10 +10,10 @@
 
 /* One table and the family of kernels that it is made of. */
 struct cli_residual {
-    int class;           /* enum k25_kernel_class; -1: none */
+    int class; /* enum k25_kernel_class; -1: none */
     const struct k25_kernel_table *table;
-    int family;          /* of that table */
-    size_t rows, sites;  /* filled by cli_residuals_make */
+    int family;         /* of that table */
+    size_t rows, sites; /* filled by cli_residuals_make */
 };
 
 struct cli_residuals {
@@ -26,8 +26,8 @@ bool cli_residuals_choose(const struct cli_evidence *evidence, const char *const
                           struct cli_residuals *chosen, struct k25_error *error);
 
 /* Makes them around `params`, on top of what `residuals` has; from the rows that are not warm. */
-bool cli_residuals_make(struct cli_residuals *chosen, const struct k25_priors *priors,
-                        const struct k25_params *params, struct k25_residuals *residuals, struct k25_error *error);
+bool cli_residuals_make(struct cli_residuals *chosen, const struct k25_priors *priors, const struct k25_params *params,
+                        struct k25_residuals *residuals, struct k25_error *error);
 
 /* Says which there are; nothing when there are none. */
 bool cli_residuals_print(const struct cli_residuals *made, struct k25_error *error);

@@ -59,8 +59,7 @@ static void add_crossovers(const struct k25_contestants *contestants, double row
 {
     for (int contest = K25_CONTEST_PROTOCOLS; contest <= K25_CONTEST_ALL; contest++) {
         struct k25_crossover crossovers[K25_MAX_CROSSOVERS];
-        size_t count =
-            k25_crossovers((enum k25_contest)contest, contestants, search_least, search_most, crossovers);
+        size_t count = k25_crossovers((enum k25_contest)contest, contestants, search_least, search_most, crossovers);
         for (size_t i = 0; i < count; i++) {
             cli_table_number(table, contestants->group->n);
             cli_table_text(table, "%s", contest_names[contest]);
@@ -98,8 +97,7 @@ static void print_protocols(const struct k25_contestants *contestants)
     for (size_t i = 0; i < count; i++)
         printf(" %s up to %s KB,", k25_backend_names[crossovers[i].below] + 5,
                cli_figure(crossovers[i].bytes / 1e3, text, sizeof text));
-    printf(" %s%s\n",
-           k25_backend_names[k25_cheapest_allreduce(K25_CONTEST_PROTOCOLS, contestants, search_most)] + 5,
+    printf(" %s%s\n", k25_backend_names[k25_cheapest_allreduce(K25_CONTEST_PROTOCOLS, contestants, search_most)] + 5,
            count > 0 ? " beyond" : " at every size");
 }
 
@@ -122,8 +120,7 @@ static bool add_group(const struct k25_scenario *scenario, const struct k25_cont
     struct cli_table sizes;
     char title[192];
     snprintf(title, sizeof title, "%d GPUs of %s, worst path %s; a row of %s is %.0f bytes", group->n,
-             scenario->machine.name, k25_path_class_names[group->worst_class], scenario->architecture.name,
-             row_bytes);
+             scenario->machine.name, k25_path_class_names[group->worst_class], scenario->architecture.name, row_bytes);
     cli_table_open(&sizes, size_columns);
     add_sizes(contestants, row_bytes, &sizes);
     if (!cli_report_add(report, "sizes", title, &sizes, error))
@@ -138,14 +135,12 @@ bool cli_explain_collectives(const struct k25_scenario *scenario, enum cli_forma
     struct cli_report report = {.format = format};
     struct cli_table sizes, crossovers;
     double row_bytes = scenario->architecture.hidden * activation;
-    bool ok =
-        machine->gpus > 1 || k25_fail(error, K25_BAD_INPUT, "%s has one GPU: it reduces nothing", machine->name);
+    bool ok = machine->gpus > 1 || k25_fail(error, K25_BAD_INPUT, "%s has one GPU: it reduces nothing", machine->name);
     cli_table_open(&sizes, size_columns);
     cli_table_open(&crossovers, crossover_columns);
     for (int n = 2; ok && n <= machine->gpus; n *= 2) {
         struct k25_group group;
-        struct k25_contestants contestants = {
-            .group = &group, .params = &scenario->params, .oneshot = machine->p2p};
+        struct k25_contestants contestants = {.group = &group, .params = &scenario->params, .oneshot = machine->p2p};
         ok = k25_machine_group(machine, n, &group, error);
         if (ok && format == CLI_TABLE) {
             ok = add_group(scenario, &contestants, &report, error);

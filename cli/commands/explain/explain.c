@@ -70,20 +70,19 @@ const struct cli_command cli_explain = {
     .name = "explain",
     .arguments = "SCENARIO",
     .summary = "why a step takes that long, and what would change it",
-    .details =
-        "Prints what bounds each part of the step; by how many per cent TPOT follows one per cent of every\n"
-        "parameter and figure of the machine; the ceiling of each lever of plan.levers; what takes the next\n"
-        "millisecond off the step (5 % of a step below 10 ms), to first order, smallest change first; and,\n"
-        "with speculation, the tokens a step at which it breaks even and the best length of its chain.\n"
-        "\n"
-        "--collectives prices every AllReduce on the first 2, 4, 8, ... GPUs of the machine instead, when all\n"
-        "ranks start together. `auto` is NCCL left to itself. One-shot needs p2p: true.\n"
-        "\n"
-        "examples:\n"
-        "  k25sim explain tp8_bs1\n"
-        "  k25sim explain tp8_bs1 --set plan.batch=32 --format json | jq '.elasticities[:5]'\n"
-        "  k25sim explain tp8_bs1 --collectives\n"
-        "  k25sim explain tp8_bs1 --collectives --set machine=rtx-pro-6000-8x-switches\n",
+    .details = "Prints what bounds each part of the step; by how many per cent TPOT follows one per cent of every\n"
+               "parameter and figure of the machine; the ceiling of each lever of plan.levers; what takes the next\n"
+               "millisecond off the step (5 % of a step below 10 ms), to first order, smallest change first; and,\n"
+               "with speculation, the tokens a step at which it breaks even and the best length of its chain.\n"
+               "\n"
+               "--collectives prices every AllReduce on the first 2, 4, 8, ... GPUs of the machine instead, when all\n"
+               "ranks start together. `auto` is NCCL left to itself. One-shot needs p2p: true.\n"
+               "\n"
+               "examples:\n"
+               "  k25sim explain tp8_bs1\n"
+               "  k25sim explain tp8_bs1 --set plan.batch=32 --format json | jq '.elasticities[:5]'\n"
+               "  k25sim explain tp8_bs1 --collectives\n"
+               "  k25sim explain tp8_bs1 --collectives --set machine=rtx-pro-6000-8x-switches\n",
     .least = 1,
     .most = 1,
     .options = options,

@@ -23,46 +23,79 @@ static const struct {
     size_t offset;
     bool text;
 } json_members[] = {
-#define TEXT(key, member) {key, offsetof(struct row, member), true}
-#define NUMBER(key, member) {key, offsetof(struct row, member), false}
-    TEXT("section", section), TEXT("name", name), TEXT("kind", kind), TEXT("bound", bound), TEXT("unit", unit),
-    TEXT("change", change), NUMBER("time_ms", time_ms), NUMBER("share", share), NUMBER("floor_ms", floor_ms),
-    NUMBER("memory_ms", memory_ms), NUMBER("compute_ms", compute_ms), NUMBER("latency_ms", latency_ms),
-    NUMBER("link_ms", link_ms), NUMBER("wait_ms", wait_ms), NUMBER("value", value),
-    NUMBER("elasticity_pct_per_pct", elasticity), NUMBER("slope_ms_per_pct", slope), NUMBER("step_ms", step_ms),
-    NUMBER("tpot_ms", tpot_ms), NUMBER("tok_s", tok_s), NUMBER("gain_pct", gain_pct),
-    NUMBER("change_pct", change_pct), NUMBER("target", target), NUMBER("drafted_tokens", drafted),
-    NUMBER("tokens_per_step", tokens_per_step), NUMBER("break_even_tokens_per_step", break_even),
+#define TEXT(key, member)                                                                                              \
+    {                                                                                                                  \
+        key, offsetof(struct row, member), true                                                                        \
+    }
+#define NUMBER(key, member)                                                                                            \
+    {                                                                                                                  \
+        key, offsetof(struct row, member), false                                                                       \
+    }
+    TEXT("section", section),
+    TEXT("name", name),
+    TEXT("kind", kind),
+    TEXT("bound", bound),
+    TEXT("unit", unit),
+    TEXT("change", change),
+    NUMBER("time_ms", time_ms),
+    NUMBER("share", share),
+    NUMBER("floor_ms", floor_ms),
+    NUMBER("memory_ms", memory_ms),
+    NUMBER("compute_ms", compute_ms),
+    NUMBER("latency_ms", latency_ms),
+    NUMBER("link_ms", link_ms),
+    NUMBER("wait_ms", wait_ms),
+    NUMBER("value", value),
+    NUMBER("elasticity_pct_per_pct", elasticity),
+    NUMBER("slope_ms_per_pct", slope),
+    NUMBER("step_ms", step_ms),
+    NUMBER("tpot_ms", tpot_ms),
+    NUMBER("tok_s", tok_s),
+    NUMBER("gain_pct", gain_pct),
+    NUMBER("change_pct", change_pct),
+    NUMBER("target", target),
+    NUMBER("drafted_tokens", drafted),
+    NUMBER("tokens_per_step", tokens_per_step),
+    NUMBER("break_even_tokens_per_step", break_even),
 #undef TEXT
 #undef NUMBER
 };
 
 static const struct cli_column share_columns[] = {
-    {"name", "part", CLI_TEXT, 0},         {"time_ms", "ms", CLI_FIGURE, 0},
-    {"share", "of step", CLI_FIGURE, 0},   {"bound", "bound by", CLI_TEXT, 0},
-    {"floor_ms", "floor", CLI_FIGURE, 0},  {"memory_ms", "memory", CLI_FIGURE, 0},
-    {"compute_ms", "compute", CLI_FIGURE, 0}, {"latency_ms", "latency", CLI_FIGURE, 0},
-    {"link_ms", "link", CLI_FIGURE, 0},    {"wait_ms", "wait", CLI_FIGURE, 0},
+    {"name", "part", CLI_TEXT, 0},
+    {"time_ms", "ms", CLI_FIGURE, 0},
+    {"share", "of step", CLI_FIGURE, 0},
+    {"bound", "bound by", CLI_TEXT, 0},
+    {"floor_ms", "floor", CLI_FIGURE, 0},
+    {"memory_ms", "memory", CLI_FIGURE, 0},
+    {"compute_ms", "compute", CLI_FIGURE, 0},
+    {"latency_ms", "latency", CLI_FIGURE, 0},
+    {"link_ms", "link", CLI_FIGURE, 0},
+    {"wait_ms", "wait", CLI_FIGURE, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 static const struct cli_column elasticity_columns[] = {
-    {"name", "of", CLI_TEXT, 0},    {"kind", NULL, CLI_TEXT, 0},
-    {"value", "value", CLI_FIGURE, 0}, {"unit", "", CLI_TEXT, 0},
+    {"name", "of", CLI_TEXT, 0},
+    {"kind", NULL, CLI_TEXT, 0},
+    {"value", "value", CLI_FIGURE, 0},
+    {"unit", "", CLI_TEXT, 0},
     {"elasticity_pct_per_pct", "% of TPOT per %", CLI_FIGURE, 0},
     {"slope_ms_per_pct", "ms per %", CLI_FIGURE, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 static const struct cli_column lever_columns[] = {
-    {"name", "lever", CLI_TEXT, 0},        {"value", "at", CLI_FIGURE, 0},
-    {"step_ms", "step ms", CLI_FIGURE, 0}, {"tpot_ms", "TPOT ms", CLI_FIGURE, 0},
-    {"tok_s", "tok/s", CLI_FIGURE, 0},     {"gain_pct", "gain %", CLI_FIGURE, 0},
+    {"name", "lever", CLI_TEXT, 0},
+    {"value", "at", CLI_FIGURE, 0},
+    {"step_ms", "step ms", CLI_FIGURE, 0},
+    {"tpot_ms", "TPOT ms", CLI_FIGURE, 0},
+    {"tok_s", "tok/s", CLI_FIGURE, 0},
+    {"gain_pct", "gain %", CLI_FIGURE, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 static const struct cli_column purchase_columns[] = {
-    {"name", "what", CLI_TEXT, 0},   {"kind", NULL, CLI_TEXT, 0},
-    {"change_pct", "%", CLI_FIGURE, 0}, {"change", "", CLI_TEXT, 0},
-    {"value", "from", CLI_FIGURE, 0}, {"target", "to", CLI_FIGURE, 0},
-    {"unit", "", CLI_TEXT, 0},       {NULL, NULL, CLI_TEXT, 0},
+    {"name", "what", CLI_TEXT, 0}, {"kind", NULL, CLI_TEXT, 0},      {"change_pct", "%", CLI_FIGURE, 0},
+    {"change", "", CLI_TEXT, 0},   {"value", "from", CLI_FIGURE, 0}, {"target", "to", CLI_FIGURE, 0},
+    {"unit", "", CLI_TEXT, 0},     {NULL, NULL, CLI_TEXT, 0},
 };
 static const struct cli_column chain_columns[] = {
     {"drafted_tokens", "drafted", CLI_COUNT, 0},
@@ -74,16 +107,33 @@ static const struct cli_column chain_columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 static const struct cli_column all_columns[] = {
-    {"section", "", CLI_TEXT, 0},     {"name", "", CLI_TEXT, 0},         {"kind", "", CLI_TEXT, 0},
-    {"time_ms", "", CLI_FIGURE, 0},   {"share", "", CLI_FIGURE, 0},      {"bound", "", CLI_TEXT, 0},
-    {"floor_ms", "", CLI_FIGURE, 0},  {"memory_ms", "", CLI_FIGURE, 0},  {"compute_ms", "", CLI_FIGURE, 0},
-    {"latency_ms", "", CLI_FIGURE, 0}, {"link_ms", "", CLI_FIGURE, 0},   {"wait_ms", "", CLI_FIGURE, 0},
-    {"value", "", CLI_FIGURE, 0},     {"unit", "", CLI_TEXT, 0},
-    {"elasticity_pct_per_pct", "", CLI_FIGURE, 0}, {"slope_ms_per_pct", "", CLI_FIGURE, 0},
-    {"step_ms", "", CLI_FIGURE, 0},   {"tpot_ms", "", CLI_FIGURE, 0},    {"tok_s", "", CLI_FIGURE, 0},
-    {"gain_pct", "", CLI_FIGURE, 0},  {"change_pct", "", CLI_FIGURE, 0}, {"change", "", CLI_TEXT, 0},
-    {"target", "", CLI_FIGURE, 0},    {"drafted_tokens", "", CLI_COUNT, 0}, {"tokens_per_step", "", CLI_FIGURE, 0},
-    {"break_even_tokens_per_step", "", CLI_FIGURE, 0}, {NULL, NULL, CLI_TEXT, 0},
+    {"section", "", CLI_TEXT, 0},
+    {"name", "", CLI_TEXT, 0},
+    {"kind", "", CLI_TEXT, 0},
+    {"time_ms", "", CLI_FIGURE, 0},
+    {"share", "", CLI_FIGURE, 0},
+    {"bound", "", CLI_TEXT, 0},
+    {"floor_ms", "", CLI_FIGURE, 0},
+    {"memory_ms", "", CLI_FIGURE, 0},
+    {"compute_ms", "", CLI_FIGURE, 0},
+    {"latency_ms", "", CLI_FIGURE, 0},
+    {"link_ms", "", CLI_FIGURE, 0},
+    {"wait_ms", "", CLI_FIGURE, 0},
+    {"value", "", CLI_FIGURE, 0},
+    {"unit", "", CLI_TEXT, 0},
+    {"elasticity_pct_per_pct", "", CLI_FIGURE, 0},
+    {"slope_ms_per_pct", "", CLI_FIGURE, 0},
+    {"step_ms", "", CLI_FIGURE, 0},
+    {"tpot_ms", "", CLI_FIGURE, 0},
+    {"tok_s", "", CLI_FIGURE, 0},
+    {"gain_pct", "", CLI_FIGURE, 0},
+    {"change_pct", "", CLI_FIGURE, 0},
+    {"change", "", CLI_TEXT, 0},
+    {"target", "", CLI_FIGURE, 0},
+    {"drafted_tokens", "", CLI_COUNT, 0},
+    {"tokens_per_step", "", CLI_FIGURE, 0},
+    {"break_even_tokens_per_step", "", CLI_FIGURE, 0},
+    {NULL, NULL, CLI_TEXT, 0},
 };
 
 static struct row empty_row(const char *section, const char *name)
@@ -239,8 +289,7 @@ static void print_chain_words(const struct cli_answer *answer, const struct cli_
     char one[40], two[40];
     int k = plan->speculation.tokens;
     printf("%s of %d token%s breaks even at %s tokens a step", k25_speculation_names[plan->speculation.method], k,
-           k == 1 ? "" : "s",
-           cli_figure(answer->prediction.step / x->chains[0].step, one, sizeof one));
+           k == 1 ? "" : "s", cli_figure(answer->prediction.step / x->chains[0].step, one, sizeof one));
     if (x->best < 0)
         printf("; plan.speculation.acceptance does not say how many it has\n");
     else
@@ -249,7 +298,8 @@ static void print_chain_words(const struct cli_answer *answer, const struct cli_
 }
 
 /* Titles of the tables of people. */
-static void name_tables(const struct cli_answer *answer, const struct cli_explanation *x, char parts[120], char next[120])
+static void name_tables(const struct cli_answer *answer, const struct cli_explanation *x, char parts[120],
+                        char next[120])
 {
     const struct k25_prediction *p = &answer->prediction;
     char a[40], b[40], c[40];
@@ -257,8 +307,8 @@ static void name_tables(const struct cli_answer *answer, const struct cli_explan
     if (isnan(p->tpot))
         snprintf(parts + length, (size_t)(120 - length), "TPOT unknown without plan.speculation.acceptance");
     else
-        snprintf(parts + length, (size_t)(120 - length), "TPOT %s ms, %s tok/s",
-                 cli_figure(p->tpot * 1e3, b, sizeof b), cli_figure(p->tok_s, c, sizeof c));
+        snprintf(parts + length, (size_t)(120 - length), "TPOT %s ms, %s tok/s", cli_figure(p->tpot * 1e3, b, sizeof b),
+                 cli_figure(p->tok_s, c, sizeof c));
     snprintf(next, 120, "what takes %s ms off the step, by the slope (first order), smallest change first",
              cli_figure(x->wanted * 1e3, a, sizeof a));
 }
@@ -267,14 +317,14 @@ static bool set_heads(json_t *root, const struct cli_answer *answer, const struc
 {
     const struct k25_prediction *p = &answer->prediction;
     const struct k25_scenario *s = &answer->scenario;
-    json_t *heads = json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:f, s:I, s:o, s:o}", "scenario", s->name, "architecture",
-        s->architecture.name, "machine", s->machine.name, "step_ms", cli_json_real(p->step * 1e3), "tpot_ms",
-        cli_json_real(p->tpot * 1e3), "tok_s", cli_json_real(p->tok_s), "tokens_per_step",
-        cli_json_real(p->tokens_per_step), "next_wanted_ms", x->wanted * 1e3, "next_unreachable",
-        (json_int_t)x->unreachable, "break_even_tokens_per_step",
-        x->speculates ? cli_json_real(p->step / x->chains[0].step) : json_null(), "best_drafted_tokens",
-        x->speculates && x->best >= 0 ? json_integer(x->best) : json_null());
+    json_t *heads =
+        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:f, s:I, s:o, s:o}", "scenario", s->name, "architecture",
+                  s->architecture.name, "machine", s->machine.name, "step_ms", cli_json_real(p->step * 1e3), "tpot_ms",
+                  cli_json_real(p->tpot * 1e3), "tok_s", cli_json_real(p->tok_s), "tokens_per_step",
+                  cli_json_real(p->tokens_per_step), "next_wanted_ms", x->wanted * 1e3, "next_unreachable",
+                  (json_int_t)x->unreachable, "break_even_tokens_per_step",
+                  x->speculates ? cli_json_real(p->step / x->chains[0].step) : json_null(), "best_drafted_tokens",
+                  x->speculates && x->best >= 0 ? json_integer(x->best) : json_null());
     bool ok = heads != NULL && json_object_update(root, heads) == 0;
     json_decref(heads);
     return ok;
@@ -285,9 +335,14 @@ enum section { SHARES, ELASTICITIES, LEVERS, PURCHASES, CHAINS, SECTIONS };
 static bool add_section(enum section section, const struct cli_answer *answer, const struct cli_explanation *x,
                         const char *title, struct cli_report *report, struct k25_error *error)
 {
-    static const struct { const char *key; const struct cli_column *columns; } sections[SECTIONS] = {
-        {"parts", share_columns}, {"elasticities", elasticity_columns}, {"levers", lever_columns},
-        {"next", purchase_columns}, {"speculation", chain_columns}};
+    static const struct {
+        const char *key;
+        const struct cli_column *columns;
+    } sections[SECTIONS] = {{"parts", share_columns},
+                            {"elasticities", elasticity_columns},
+                            {"levers", lever_columns},
+                            {"next", purchase_columns},
+                            {"speculation", chain_columns}};
     bool people = report->format == CLI_TABLE;
     struct cli_table table;
     cli_table_open(&table, sections[section].columns);
@@ -313,8 +368,8 @@ static bool add_section(enum section section, const struct cli_answer *answer, c
 static bool render_json(const struct cli_answer *answer, const struct cli_explanation *x, struct k25_error *error)
 {
     struct cli_report report = {.format = CLI_JSON, .root = json_object()};
-    bool ok = (report.root != NULL && set_heads(report.root, answer, x)) ||
-              k25_fail(error, K25_RESOURCE, "out of memory");
+    bool ok =
+        (report.root != NULL && set_heads(report.root, answer, x)) || k25_fail(error, K25_RESOURCE, "out of memory");
     for (int section = 0; ok && section < SECTIONS; section++)
         ok = add_section((enum section)section, answer, x, "", &report, error);
     if (ok)

@@ -8,9 +8,9 @@
 static const double wanted_time = 1e-3, short_step = 10e-3, wanted_share = 0.05; /* s, s, of the step */
 
 /* Constants of the formulas, and what the text and its sampling decide. */
-static const int fixed[] = {K25_P_NORM,      K25_KERNEL_SCALE,    K25_K_SPLIT,         K25_MOE_REREAD,
-                            K25_MLA_GATHERED, K25_NCCL_LL_SCALING, K25_NCCL_LL_NORM,    K25_ROUTING_CV,
-                            K25_ROUTING_OVERLAP, K25_POWER_EXPONENT, K25_GQA_SPLIT_TOKENS};
+static const int fixed[] = {K25_P_NORM,          K25_KERNEL_SCALE,    K25_K_SPLIT,         K25_MOE_REREAD,
+                            K25_MLA_GATHERED,    K25_NCCL_LL_SCALING, K25_NCCL_LL_NORM,    K25_ROUTING_CV,
+                            K25_ROUTING_OVERLAP, K25_POWER_EXPONENT,  K25_GQA_SPLIT_TOKENS};
 
 static bool is_fixed(int id)
 {
@@ -55,14 +55,21 @@ static void list_elasticities(const struct cli_answer *answer, const struct k25_
 {
     static const char *const units[K25_FIGURES] = {"GB/s", "TFLOP/s", "TFLOP/s", "TFLOP/s", "GB/s", "us"};
     for (int id = 0; id < K25_PARAMS; id++)
-        list[id] = (struct cli_elasticity){
-            .name = k25_param_names[id], .kind = "parameter", .unit = k25_param_info[id].unit, .id = id,
-            .value = answer->scenario.params.value[id] / k25_param_info[id].scale, .slope = slopes->param[id],
-            .changeable = !is_fixed(id)};
+        list[id] = (struct cli_elasticity){.name = k25_param_names[id],
+                                           .kind = "parameter",
+                                           .unit = k25_param_info[id].unit,
+                                           .id = id,
+                                           .value = answer->scenario.params.value[id] / k25_param_info[id].scale,
+                                           .slope = slopes->param[id],
+                                           .changeable = !is_fixed(id)};
     for (int figure = 0; figure < K25_FIGURES; figure++)
-        list[K25_PARAMS + figure] = (struct cli_elasticity){
-            .name = k25_figure_names[figure], .kind = "figure", .unit = units[figure], .id = figure,
-            .value = figure_value(&answer->question, figure), .slope = slopes->figure[figure], .changeable = true};
+        list[K25_PARAMS + figure] = (struct cli_elasticity){.name = k25_figure_names[figure],
+                                                            .kind = "figure",
+                                                            .unit = units[figure],
+                                                            .id = figure,
+                                                            .value = figure_value(&answer->question, figure),
+                                                            .slope = slopes->figure[figure],
+                                                            .changeable = true};
     for (int i = 0; i < CLI_FOLLOWED; i++)
         list[i].elasticity = list[i].slope / answer->prediction.step;
     qsort(list, CLI_FOLLOWED, sizeof *list, by_elasticity);
@@ -90,7 +97,12 @@ static void list_purchases(const struct cli_answer *answer, struct cli_explanati
         if (e->slope == 0 || !e->changeable)
             continue;
         double share = x->wanted / fabs(e->slope);
-        struct cli_purchase purchase = {e->name, e->kind, e->unit, e->slope > 0 ? "less" : "more", share, e->value,
+        struct cli_purchase purchase = {e->name,
+                                        e->kind,
+                                        e->unit,
+                                        e->slope > 0 ? "less" : "more",
+                                        share,
+                                        e->value,
                                         e->value * (e->slope > 0 ? 1 - share : 1 + share)};
         if (is_reachable(&purchase, e))
             x->purchase[x->purchases++] = purchase;
@@ -99,12 +111,13 @@ static void list_purchases(const struct cli_answer *answer, struct cli_explanati
     }
     for (int lever = 0; lever < K25_LEVERS; lever++) {
         double gain = step - x->ceilings[lever].step;
-        bool figure = lever == K25_LEVER_LINK_BANDWIDTH || lever == K25_LEVER_LINK_LATENCY; /* listed with the figures */
+        bool figure =
+            lever == K25_LEVER_LINK_BANDWIDTH || lever == K25_LEVER_LINK_LATENCY; /* listed with the figures */
         if (figure || gain <= 1e-12 * step)
             continue;
         if (gain >= x->wanted)
-            x->purchase[x->purchases++] = (struct cli_purchase){
-                k25_lever_names[lever], "lever", "", "of its ceiling", x->wanted / gain, NAN, NAN};
+            x->purchase[x->purchases++] = (struct cli_purchase){k25_lever_names[lever], "lever", "", "of its ceiling",
+                                                                x->wanted / gain,       NAN,     NAN};
         else
             x->unreachable++;
     }

@@ -11,19 +11,19 @@
 struct cli_elasticity {
     const char *name, *kind; /* "parameter", "figure" */
     const char *unit;
-    double value;       /* in its unit */
-    double elasticity;  /* of the step and of TPOT: d ln step / d ln x */
-    double slope;       /* s: d step / d ln x */
-    int id;             /* enum k25_param or enum k25_figure */
-    bool changeable;    /* by a person: no constant of a formula, nothing that the text decides */
+    double value;      /* in its unit */
+    double elasticity; /* of the step and of TPOT: d ln step / d ln x */
+    double slope;      /* s: d step / d ln x */
+    int id;            /* enum k25_param or enum k25_figure */
+    bool changeable;   /* by a person: no constant of a formula, nothing that the text decides */
 };
 
 /* What takes the wanted time off the step, to first order. */
 struct cli_purchase {
-    const char *name, *kind; /* "parameter", "figure", "lever" */
+    const char *name, *kind;   /* "parameter", "figure", "lever" */
     const char *unit, *change; /* "less", "more"; of a lever "of its ceiling" */
-    double share;       /* relative change, or share of the ceiling */
-    double value, target; /* before and after, in its unit; NAN for a lever */
+    double share;              /* relative change, or share of the ceiling */
+    double value, target;      /* before and after, in its unit; NAN for a lever */
 };
 
 enum { CLI_FOLLOWED = K25_PARAMS + K25_FIGURES };
@@ -32,7 +32,7 @@ struct cli_explanation {
     struct k25_share shares[K25_SHARES];
     struct cli_elasticity elasticities[CLI_FOLLOWED]; /* largest first */
     struct k25_ceiling ceilings[K25_LEVERS];
-    double wanted; /* s: 1 ms, or 5 % of a step below 10 ms */
+    double wanted;                 /* s: 1 ms, or 5 % of a step below 10 ms */
     size_t purchases, unreachable; /* those that take more than the whole of something are only counted */
     struct cli_purchase purchase[CLI_FOLLOWED + K25_LEVERS]; /* smallest change first */
     bool speculates;

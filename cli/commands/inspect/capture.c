@@ -54,8 +54,7 @@ void inspect_rank_table(const struct k25_capture *capture, struct cli_table *tab
         cli_table_number(table, (double)rank->kernel_ns);
         cli_table_number(table, (double)rank->span_ns);
         cli_table_number(table, (double)rank->busy_ns);
-        cli_table_number(table,
-                         rank->kernel_ns > 0 ? (double)rank->unclassified_ns / (double)rank->kernel_ns : NAN);
+        cli_table_number(table, rank->kernel_ns > 0 ? (double)rank->unclassified_ns / (double)rank->kernel_ns : NAN);
         cli_table_number(table, rank->info.resolution_ns);
     }
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "calib/trace/inflate.h"
 #include "calib/readers/nsys/sqlite.h"
+#include "calib/trace/inflate.h"
 
 const char *const inspect_kind_names[] = {"trace",       "profiler_table", "nccl_tests", "nsys",
                                           "nsys_sqlite", "bench",          NULL};
@@ -22,8 +22,8 @@ static const struct poptOption options[] = {
      "kernel classes of your own, asked before those that come along", "RULES"},
     {"top", '\0', POPT_ARG_STRING, &given.top, 0, "how many kernels to list (default 15, 0: all)", "N"},
     {"rank", '\0', POPT_ARG_STRING, &given.rank, 0, "the rank of a single trace that does not tell", "R"},
-    {"lenient", '\0', POPT_ARG_NONE, &given.lenient, 0,
-     "keep what is good of a damaged file, and say what was lost", NULL},
+    {"lenient", '\0', POPT_ARG_NONE, &given.lenient, 0, "keep what is good of a damaged file, and say what was lost",
+     NULL},
     {"format", '\0', POPT_ARG_STRING, &given.format, 0, "table (default), json or csv", "FORMAT"},
     POPT_TABLEEND,
 };
@@ -76,8 +76,7 @@ static bool looks_like_json(const char *text)
 
 enum inspect_kind inspect_sniff(const char *path)
 {
-    static const char *const table[] = {"Self CPU",     "# of Calls", "Number of Calls",
-                                        "cuda_time_us", "cuda time",  NULL};
+    static const char *const table[] = {"Self CPU", "# of Calls", "Number of Calls", "cuda_time_us", "cuda time", NULL};
     static const char *const bench[] = {"Serving Benchmark Result", NULL};
     static const char *const nsys[] = {"Total Time (ns)",
                                        "Instances",
@@ -90,8 +89,7 @@ enum inspect_kind inspect_sniff(const char *path)
                                        NULL};
     static const char *const nccl[] = {"busbw", "nThread", "nccl-tests", "_perf", "NCCL", NULL};
     const char *end = strrchr(path, '.');
-    if (k25_nsys_sqlite_is(path) ||
-        (end != NULL && strcmp(end, ".sqlite") == 0)) /* told by its name alone: damaged */
+    if (k25_nsys_sqlite_is(path) || (end != NULL && strcmp(end, ".sqlite") == 0)) /* told by its name alone: damaged */
         return INSPECT_NSYS_SQLITE;
     char *head = malloc(HEAD + 1);
     enum inspect_kind kind = INSPECT_TRACE;
@@ -162,8 +160,7 @@ static bool gather(const char *const *arguments, const struct asked *asked, cons
             trace[traces++] = arguments[i];
             continue;
         }
-        ok = inspect_read_summary(arguments[i], kind, &reading, rules, &findings->summary[findings->summaries],
-                                  error);
+        ok = inspect_read_summary(arguments[i], kind, &reading, rules, &findings->summary[findings->summaries], error);
         findings->summaries += ok;
     }
     if (ok && traces > 0) {
@@ -188,8 +185,7 @@ static bool print_all(const struct findings *findings, const struct asked *asked
 static bool print_json(const struct findings *findings, const struct asked *asked, struct k25_error *error)
 {
     json_t *root = json_object(), *list = json_array();
-    json_t *capture =
-        findings->captured ? inspect_capture_json(&findings->capture, asked->top, error) : json_null();
+    json_t *capture = findings->captured ? inspect_capture_json(&findings->capture, asked->top, error) : json_null();
     bool ok = root != NULL && list != NULL && capture != NULL;
     for (size_t i = 0; ok && i < findings->summaries; i++)
         ok = json_array_append_new(list, inspect_summary_json(&findings->summary[i], error)) == 0;

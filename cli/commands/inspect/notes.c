@@ -40,14 +40,12 @@ static void note_missing(const struct k25_capture *capture, struct inspect_notes
     for (int i = 0; i < capture->missings && used < sizeof list - 16; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", i > 0 ? ", " : "", capture->missing[i]);
     if (capture->missings > 0)
-        note(notes,
-             "rank%s %s of %d %s missing: the last to arrive may be among them, so transfer is an upper bound",
+        note(notes, "rank%s %s of %d %s missing: the last to arrive may be among them, so transfer is an upper bound",
              capture->missings > 1 ? "s" : "", list, capture->world_size, capture->missings > 1 ? "are" : "is");
     if (capture->ranks == 1 && capture->groups > 0)
-        note(
-            notes,
-            "one rank alone: how much of a collective is wait for other ranks cannot be told apart from transfer; "
-            "its duration is an upper bound of the transfer");
+        note(notes,
+             "one rank alone: how much of a collective is wait for other ranks cannot be told apart from transfer; "
+             "its duration is an upper bound of the transfer");
 }
 
 static void note_comparison(const struct k25_capture *capture, struct inspect_notes *notes)
@@ -58,8 +56,7 @@ static void note_comparison(const struct k25_capture *capture, struct inspect_no
     if (capture->groups > 0 && capture->matched == 0)
         note(notes, "no collective was found on all ranks: wait cannot be told apart from transfer");
     else if (capture->unmatched > 0)
-        note(notes,
-             "%zu collectives of steps kept on all ranks were not compared: not every rank has as many of them",
+        note(notes, "%zu collectives of steps kept on all ranks were not compared: not every rank has as many of them",
              capture->unmatched);
     if (capture->slow_rank >= 0)
         note(notes, "rank %d is the slow one: the others wait %.1f us a step longer than it does",
@@ -69,8 +66,7 @@ static void note_comparison(const struct k25_capture *capture, struct inspect_no
     for (size_t g = 0; g < capture->groups; g++)
         named = named || capture->group[g].bytes >= 0;
     if (capture->groups > 0 && !named)
-        note(notes,
-             "sizes of messages are not recorded: inside CUDA graphs and for custom kernels they never are");
+        note(notes, "sizes of messages are not recorded: inside CUDA graphs and for custom kernels they never are");
 }
 
 static void note_steps(const struct k25_rank *rank, struct inspect_notes *notes)
@@ -80,8 +76,7 @@ static void note_steps(const struct k25_rank *rank, struct inspect_notes *notes)
     if (rank->source == K25_STEPS_NONE)
         note(notes, "rank %d: no steps found; the whole capture stands for one", rank->rank);
     if (partial > 0)
-        note(notes, format, rank->rank, partial, partial > 1 ? "s" : "",
-             "cut off by the start or end of the capture");
+        note(notes, format, rank->rank, partial, partial > 1 ? "s" : "", "cut off by the start or end of the capture");
     if (batch > 0)
         note(notes, format, rank->rank, batch, batch > 1 ? "s" : "", "of another batch, or with prefill in it");
     if (slow > 0)
@@ -109,8 +104,8 @@ static void note_file(const struct k25_rank *rank, struct inspect_notes *notes)
     if (rank->info.resolution_ns >= 1000)
         note(notes, "%s: times are whole microseconds: short kernels are off by up to 1 us", rank->file);
     if (rank->cut)
-        note(notes, "%s: steps and collectives cover the first part only: the rest did not fit in %u MB",
-             rank->file, K25_CAPTURE_BYTES >> 20);
+        note(notes, "%s: steps and collectives cover the first part only: the rest did not fit in %u MB", rank->file,
+             K25_CAPTURE_BYTES >> 20);
 }
 
 void inspect_make_notes(const struct k25_capture *capture, struct inspect_notes *notes)

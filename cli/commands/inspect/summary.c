@@ -96,8 +96,8 @@ static const struct cli_column nccl_columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static bool read_nccl(const char *path, const struct k25_evidence_options *options,
-                      struct inspect_summary *summary, struct k25_error *error)
+static bool read_nccl(const char *path, const struct k25_evidence_options *options, struct inspect_summary *summary,
+                      struct k25_error *error)
 {
     struct k25_nccl_tests *tests = k25_nccl_tests_read(path, options, error);
     size_t rows = 0;
@@ -136,8 +136,7 @@ static const struct cli_column nsys_columns[] = {
 };
 
 static bool read_nsys(const char *path, const struct k25_evidence_options *options,
-                      const struct k25_kernel_rules *rules, struct inspect_summary *summary,
-                      struct k25_error *error)
+                      const struct k25_kernel_rules *rules, struct inspect_summary *summary, struct k25_error *error)
 {
     struct k25_nsys *nsys = k25_nsys_read(path, options, error);
     double total = 0;
@@ -166,18 +165,10 @@ static bool read_nsys(const char *path, const struct k25_evidence_options *optio
 }
 
 static const struct cli_column nsys_sqlite_columns[] = {
-    {"rank", "rank", CLI_COUNT, 0},
-    {"device", "device", CLI_COUNT, 0},
-    {"pid", NULL, CLI_COUNT, 0},
-    {"name", "kernel", CLI_TEXT, 48},
-    {"class", "class", CLI_TEXT, 0},
-    {"calls", "calls", CLI_COUNT, 0},
-    {"total_ms", "total ms", CLI_FIGURE, 0},
-    {"mean_us", "mean us", CLI_FIGURE, 0},
-    {"min_us", NULL, CLI_FIGURE, 0},
-    {"max_us", NULL, CLI_FIGURE, 0},
-    {"share", "share", CLI_FIGURE, 0},
-    {NULL, NULL, CLI_TEXT, 0},
+    {"rank", "rank", CLI_COUNT, 0},          {"device", "device", CLI_COUNT, 0},    {"pid", NULL, CLI_COUNT, 0},
+    {"name", "kernel", CLI_TEXT, 48},        {"class", "class", CLI_TEXT, 0},       {"calls", "calls", CLI_COUNT, 0},
+    {"total_ms", "total ms", CLI_FIGURE, 0}, {"mean_us", "mean us", CLI_FIGURE, 0}, {"min_us", NULL, CLI_FIGURE, 0},
+    {"max_us", NULL, CLI_FIGURE, 0},         {"share", "share", CLI_FIGURE, 0},     {NULL, NULL, CLI_TEXT, 0},
 };
 
 static void add_device(size_t rank, const struct k25_nsys_device *device, const struct k25_kernel_rules *rules,
@@ -242,8 +233,8 @@ static const struct cli_column bench_columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-static bool read_bench(const char *path, const struct k25_evidence_options *options,
-                       struct inspect_summary *summary, struct k25_error *error)
+static bool read_bench(const char *path, const struct k25_evidence_options *options, struct inspect_summary *summary,
+                       struct k25_error *error)
 {
     struct k25_bench *bench = k25_bench_read(path, options, error);
     if (bench == NULL)
@@ -262,8 +253,7 @@ static bool read_bench(const char *path, const struct k25_evidence_options *opti
         cli_table_number(&summary->table, run->ttft.mean);
         cli_table_number(&summary->table, run->acceptance_length);
     }
-    snprintf(summary->title, sizeof summary->title, "load test: %zu run%s", bench->runs,
-             bench->runs > 1 ? "s" : "");
+    snprintf(summary->title, sizeof summary->title, "load test: %zu run%s", bench->runs, bench->runs > 1 ? "s" : "");
     summary->left_out = bench->left_out;
     k25_bench_free(bench);
     return true;

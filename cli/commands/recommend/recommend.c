@@ -87,10 +87,9 @@ static bool compare(const struct cli_advice *advice, const char *name, const str
     if (!k25_recommend_question(scenario, &candidate->plan, &rival->question, error))
         return false;
     k25_predict(&rival->question, &scenario->params, &rival->prediction);
-    if (!k25_predict_intervals(&rival->question, &scenario->params, u, &rival->prediction, &rival->intervals,
-                               error) ||
-        !k25_recommend_compare(&advice->choice.question, &rival->question, &scenario->params, u,
-                               &rival->comparison, error))
+    if (!k25_predict_intervals(&rival->question, &scenario->params, u, &rival->prediction, &rival->intervals, error) ||
+        !k25_recommend_compare(&advice->choice.question, &rival->question, &scenario->params, u, &rival->comparison,
+                               error))
         return false;
     cli_advice_terms(advice, rival);
     return true;
@@ -259,8 +258,7 @@ static json_t *plans_json(const struct cli_table *table, struct k25_error *error
 }
 
 static json_t *side_json(const struct k25_candidate *candidate, const struct k25_prediction *p,
-                         const struct k25_intervals *intervals, const struct k25_wish *wish,
-                         struct k25_error *error)
+                         const struct k25_intervals *intervals, const struct k25_wish *wish, struct k25_error *error)
 {
     struct cli_table table;
     cli_table_open(&table, plan_columns);
@@ -302,12 +300,11 @@ static json_t *comparison_json(const struct cli_rival *rival)
         json_array_append_new(drivers, json_pack("{s:s, s:f}", "parameter", k25_param_info[c->driver[i].id].name,
                                                  "share", c->driver[i].share));
     for (size_t i = 0; i < rival->terms; i++)
-        json_array_append_new(terms,
-                              json_pack("{s:s, s:f, s:f}", "term", rival->term[i].name, "choice_ms",
-                                        rival->term[i].choice * 1e3, "other_ms", rival->term[i].rival * 1e3));
+        json_array_append_new(terms, json_pack("{s:s, s:f, s:f}", "term", rival->term[i].name, "choice_ms",
+                                               rival->term[i].choice * 1e3, "other_ms", rival->term[i].rival * 1e3));
     return json_pack("{s:f, s:o, s:o, s:b, s:i, s:o, s:o}", "tok_s_ratio", c->ratio, "interval",
-                     interval_json(c->interval, 1), "measured_interval", interval_json(c->measured, 1),
-                     "told_apart", c->apart, "load_tests_of_each", c->repeats, "drivers", drivers, "terms", terms);
+                     interval_json(c->interval, 1), "measured_interval", interval_json(c->measured, 1), "told_apart",
+                     c->apart, "load_tests_of_each", c->repeats, "drivers", drivers, "terms", terms);
 }
 
 static bool add_rival(json_t *root, const char *key, const struct cli_rival *rival, const struct k25_wish *wish,
@@ -344,8 +341,8 @@ static bool add_choice(json_t *root, const struct cli_advice *advice, struct k25
     json_t *ranking = plans_json(&table, error);
     cli_table_close(&table);
     json_t *choice = ranking == NULL ? NULL
-                                     : side_json(&found->best[0], &advice->choice.prediction,
-                                                 &advice->choice.intervals, &advice->wish, error);
+                                     : side_json(&found->best[0], &advice->choice.prediction, &advice->choice.intervals,
+                                                 &advice->wish, error);
     json_object_set_new(root, "ranking", ranking);
     if (choice == NULL)
         return false;

@@ -105,8 +105,7 @@ void cli_advice_terms(const struct cli_advice *advice, struct cli_rival *rival)
 }
 
 /* "mla_attention 9.1 to 5.0, ...": the largest of one sign; what they add up to. */
-static double say_terms(const struct cli_advice *advice, const struct cli_rival *rival, bool gains,
-                        struct text *text)
+static double say_terms(const struct cli_advice *advice, const struct cli_rival *rival, bool gains, struct text *text)
 {
     const double step = fmax(advice->choice.prediction.step, rival->prediction.step);
     /* Plans that are close differ in small terms only. */
@@ -204,8 +203,7 @@ static void say_layout(const struct k25_plan *a, const struct k25_plan *b, const
                                      : "it is spared the exchanges of queries and partial outputs");
 }
 
-static void say_differences(const struct k25_plan *a, const struct k25_plan *b, const char *whose,
-                            struct text *text)
+static void say_differences(const struct k25_plan *a, const struct k25_plan *b, const char *whose, struct text *text)
 {
     char those[80];
     say_layout(a, b, whose, text);
@@ -220,8 +218,7 @@ static void say_differences(const struct k25_plan *a, const struct k25_plan *b, 
             experts_of(b, those, sizeof those));
     }
     if (a->kv_dtype != b->kv_dtype)
-        say(text, "Its cache is %s, %s %s. ", k25_kv_dtype_names[a->kv_dtype], whose,
-            k25_kv_dtype_names[b->kv_dtype]);
+        say(text, "Its cache is %s, %s %s. ", k25_kv_dtype_names[a->kv_dtype], whose, k25_kv_dtype_names[b->kv_dtype]);
     if (a->allreduce.backend != b->allreduce.backend)
         say(text, "Its AllReduce is %s, %s %s. ", k25_allreduce_backend_names[a->allreduce.backend], whose,
             k25_allreduce_backend_names[b->allreduce.backend]);
@@ -234,9 +231,8 @@ static void say_why(const struct cli_advice *advice, const struct cli_rival *riv
     snprintf(whose, sizeof whose, "%s's", rival->name);
     say_differences(&advice->choice.question.plan, &rival->question.plan, whose, text);
     if (p->tokens_per_step != q->tokens_per_step)
-        say(text, "A step yields %s tokens of a sequence, %s %s. ",
-            cli_figure(p->tokens_per_step, one, sizeof one), whose,
-            cli_figure(q->tokens_per_step, two, sizeof two));
+        say(text, "A step yields %s tokens of a sequence, %s %s. ", cli_figure(p->tokens_per_step, one, sizeof one),
+            whose, cli_figure(q->tokens_per_step, two, sizeof two));
     say(text, "In ms of a step, from %s to the choice: ", rival->name);
     size_t before = text->used;
     double sum = say_terms(advice, rival, true, text);
@@ -305,8 +301,8 @@ static void say_sure(const struct cli_advice *advice, const struct cli_rival *ri
         say(text, " The two cannot be told apart.");
         say_drivers(c, text);
     } else if (c->measured.low <= 1 && c->repeats > 0) {
-        say(text, " One load test of each would not show it, at a noise of %.1f %% each: take %d of each.",
-            noise * 100, c->repeats);
+        say(text, " One load test of each would not show it, at a noise of %.1f %% each: take %d of each.", noise * 100,
+            c->repeats);
     } else {
         say(text, " It is the faster one, as far as the formulas hold.");
     }

@@ -32,8 +32,7 @@ void cli_sweep_counts(FILE *out, const struct k25_sweep_frame *frame, const stru
             count_text(counts->rows, rows));
     for (size_t i = 0; i < counts->reasons; i++) {
         if (counts->reason[i].count > 0)
-            fprintf(out, "  %12s invalid   %s\n", count_text(counts->reason[i].count, invalid),
-                    counts->reason[i].text);
+            fprintf(out, "  %12s invalid   %s\n", count_text(counts->reason[i].count, invalid), counts->reason[i].text);
     }
     for (size_t i = 0; i < frame->constraints; i++)
         fprintf(out, "  %12s rejected  %s\n", count_text(counts->rejected[i], rejected), frame->constraint[i]);

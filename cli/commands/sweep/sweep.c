@@ -8,9 +8,9 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/render/report.h"
 #include "cli/commands/sweep/summary.h"
 #include "cli/commands/sweep/team.h"
+#include "cli/render/report.h"
 #include "scenarios/sweep/file.h"
 #include "scenarios/sweep/grid.h"
 #include "scenarios/sweep/run.h"
@@ -108,8 +108,8 @@ static bool read_shard(uint64_t *shard, uint64_t *shards, struct k25_error *erro
     snprintf(part, sizeof part, "%.*s", (int)(length < sizeof part ? length : 0), given.shard);
     if (given.shard[length] != '/' || !k25_parse_int(part, &i) || !k25_parse_int(given.shard + length + 1, &n) ||
         n < 1 || i < 1 || i > n || n > 1000000)
-        return cli_misused(&cli_sweep, error, "--shard %s: expected i/n with i from 1 to n, as in 2/8",
-                           given.shard) == K25_OK;
+        return cli_misused(&cli_sweep, error, "--shard %s: expected i/n with i from 1 to n, as in 2/8", given.shard) ==
+               K25_OK;
     *shard = (uint64_t)i;
     *shards = (uint64_t)n;
     return true;
@@ -153,8 +153,8 @@ static enum k25_status conclude(const struct k25_sweep *sweep, const struct k25_
     return store->counts.rows > 0 || store->shards > 1 ? K25_OK : K25_NEGATIVE;
 }
 
-static bool open_store(const struct k25_sweep_frame *frame, struct k25_sweep_store *store, uint64_t from,
-                       uint64_t to, uint64_t shard, uint64_t shards, struct k25_error *error)
+static bool open_store(const struct k25_sweep_frame *frame, struct k25_sweep_store *store, uint64_t from, uint64_t to,
+                       uint64_t shard, uint64_t shards, struct k25_error *error)
 {
     if (given.out == NULL || to_stdout())
         return k25_sweep_store_stream(store, frame, to_stdout() ? STDOUT_FILENO : -1, from, to, error);

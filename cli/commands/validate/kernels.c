@@ -183,8 +183,7 @@ static bool bars_met(const struct cli_validation *v, const struct k25_kernel_tab
 }
 
 static bool report_all(const struct cli_validation *v, const struct k25_kernel_table *kernels,
-                       const struct k25_kernel_scores *scores, const struct k25_priors *priors,
-                       struct k25_error *error)
+                       const struct k25_kernel_scores *scores, const struct k25_priors *priors, struct k25_error *error)
 {
     struct cli_report report = {.format = v->format};
     bool rows_first = v->format == CLI_CSV && v->points;
@@ -201,14 +200,12 @@ static bool load_machine(const struct cli *cli, const char *name, struct k25_mac
     char path[1024];
     struct k25_link_defaults links;
     return k25_library_params(&cli->library, path, sizeof path) && k25_priors_load(path, priors, NULL, error) &&
-           k25_library_links(&cli->library, path, sizeof path) &&
-           k25_link_defaults_load(path, &links, NULL, error) &&
+           k25_library_links(&cli->library, path, sizeof path) && k25_link_defaults_load(path, &links, NULL, error) &&
            k25_library_find(&cli->library, K25_SHELF_MACHINE, name, "", "", path, sizeof path, error) &&
            k25_machine_load(path, &links, machine, NULL, error);
 }
 
-enum k25_status cli_validate_kernels(const struct cli *cli, const struct cli_validation *v,
-                                     struct k25_error *error)
+enum k25_status cli_validate_kernels(const struct cli *cli, const struct cli_validation *v, struct k25_error *error)
 {
     static struct k25_machine machine; /* too large for a stack, as the priors */
     static struct k25_priors priors;

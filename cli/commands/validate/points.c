@@ -7,22 +7,16 @@
 #include "cli/commands/validate/validate.h"
 
 static const struct cli_column error_columns[] = {
-    {"group", "group", CLI_TEXT, 34},
-    {"variant", "variant", CLI_TEXT, 0},
-    {"errors_of", "errors of", CLI_TEXT, 0},
-    {"rows", "rows", CLI_COUNT, 0},
-    {"skipped", "skipped", CLI_COUNT, 0},
-    {"median_pct", "median %", CLI_FIGURE, 0},
-    {"mean_pct", "mean %", CLI_FIGURE, 0},
-    {"worst_pct", "worst %", CLI_FIGURE, 0},
-    {"worst_ids", "worst rows", CLI_TEXT, 0},
-    {"bias_pct", "bias %", CLI_FIGURE, 0},
-    {"inside_pct", "in 90 %", CLI_COUNT, 0},
-    {NULL, NULL, CLI_TEXT, 0},
+    {"group", "group", CLI_TEXT, 34},         {"variant", "variant", CLI_TEXT, 0},
+    {"errors_of", "errors of", CLI_TEXT, 0},  {"rows", "rows", CLI_COUNT, 0},
+    {"skipped", "skipped", CLI_COUNT, 0},     {"median_pct", "median %", CLI_FIGURE, 0},
+    {"mean_pct", "mean %", CLI_FIGURE, 0},    {"worst_pct", "worst %", CLI_FIGURE, 0},
+    {"worst_ids", "worst rows", CLI_TEXT, 0}, {"bias_pct", "bias %", CLI_FIGURE, 0},
+    {"inside_pct", "in 90 %", CLI_COUNT, 0},  {NULL, NULL, CLI_TEXT, 0},
 };
 
-/* Predictions of rows of a pair: `row[i]` of each (NULL: one a row, in order), its value, and the spread of its interval
- * (NULL: it has none). */
+/* Predictions of rows of a pair: `row[i]` of each (NULL: one a row, in order), its value, and the spread of its
+ * interval (NULL: it has none). */
 struct answers {
     const char *of;
     size_t count;
@@ -270,8 +264,8 @@ static bool fit_all(const struct cli_validation *v, struct cli_pairs *pairs, str
     bool ok = true;
     for (size_t i = 0; ok && v->fit && i < pairs->count; i++) {
         struct cli_pair *pair = &pairs->list[i];
-        cli_progress("fitting %.60s variant %s (%zu of %zu, %zu rows)", pair->group, pair->variant, i + 1,
-                     pairs->count, pair->count);
+        cli_progress("fitting %.60s variant %s (%zu of %zu, %zu rows)", pair->group, pair->variant, i + 1, pairs->count,
+                     pair->count);
         ok = cli_pair_fit(pair, error);
         if (ok && v->halves)
             ok = cli_pair_halves(pair, error);
@@ -282,14 +276,13 @@ static bool fit_all(const struct cli_validation *v, struct cli_pairs *pairs, str
     return ok;
 }
 
-static bool report_all(const struct cli_validation *v, const struct k25_suite *suite,
-                       const struct cli_pairs *pairs, struct k25_error *error)
+static bool report_all(const struct cli_validation *v, const struct k25_suite *suite, const struct cli_pairs *pairs,
+                       struct k25_error *error)
 {
     struct cli_report report = {.format = v->format};
     bool points_first = v->format == CLI_CSV && v->points;
-    bool ok = (!points_first || report_points(suite, pairs, &report, error)) &&
-              report_errors(pairs, &report, error) && report_skips(suite, &report, error) &&
-              (!v->params || report_params(pairs, &report, error)) &&
+    bool ok = (!points_first || report_points(suite, pairs, &report, error)) && report_errors(pairs, &report, error) &&
+              report_skips(suite, &report, error) && (!v->params || report_params(pairs, &report, error)) &&
               (!v->points || points_first || report_points(suite, pairs, &report, error));
     return ok && cli_report_end(&report, error);
 }

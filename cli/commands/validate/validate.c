@@ -16,13 +16,13 @@ static struct {
 } given;
 
 static const struct poptOption options[] = {
-    {"scenario", '\0', POPT_ARG_STRING, &given.scenario, 0,
-     "for every row, instead of the one named like its group", "SCENARIO"},
+    {"scenario", '\0', POPT_ARG_STRING, &given.scenario, 0, "for every row, instead of the one named like its group",
+     "SCENARIO"},
     {"where", '\0', POPT_ARG_ARGV, &given.where, 0, "only rows with this value (may be repeated)", "COLUMN=VALUE"},
     {"set", '\0', POPT_ARG_ARGV, &given.set, 0, "override a key of the scenarios (may be repeated)", "KEY=VALUE"},
     {"fit", '\0', POPT_ARG_NONE, &given.fit, 0, "errors after a fit of the parameters to the rows, too", NULL},
-    {"cv", '\0', POPT_ARG_STRING, &given.folds, 0, "and held-out errors: leave one row out, K folds, or 20 random halves",
-     "loo|K|half"},
+    {"cv", '\0', POPT_ARG_STRING, &given.folds, 0,
+     "and held-out errors: leave one row out, K folds, or 20 random halves", "loo|K|half"},
     {"params", '\0', POPT_ARG_NONE, &given.params, 0, "the fitted parameters, too", NULL},
     {"points", '\0', POPT_ARG_NONE, &given.points, 0, "every row, too", NULL},
     {"bar", '\0', POPT_ARG_ARGV, &given.bar, 0, "exit 1 when an error is larger: mean=4, worst=12, median=8",
@@ -45,8 +45,8 @@ static bool read_bar(const char *text, double bar[CLI_STATISTICS], struct k25_er
         }
     }
     k25_did_you_mean(name, cli_statistic_names, hint, sizeof hint);
-    cli_misused(&cli_validate, error, "--bar %s: expected mean, worst or median and a percentage, as in mean=4%s",
-                text, strstr(hint, name) == NULL ? hint : "");
+    cli_misused(&cli_validate, error, "--bar %s: expected mean, worst or median and a percentage, as in mean=4%s", text,
+                strstr(hint, name) == NULL ? hint : "");
     return false;
 }
 

@@ -28,21 +28,36 @@ static bool strikes(enum call call)
     return true;
 }
 
-#define REAL(result, name, ...)                                                                                   \
-    extern result __real_##name(__VA_ARGS__) __attribute__((weak));                                               \
-    result __wrap_##name(__VA_ARGS__);                                                                            \
+#define REAL(result, name, ...)                                                                                        \
+    extern result __real_##name(__VA_ARGS__) __attribute__((weak));                                                    \
+    result __wrap_##name(__VA_ARGS__);                                                                                 \
     result __wrap_##name(__VA_ARGS__)
 
-REAL(void *, malloc, size_t size) { return strikes(MEMORY) ? NULL : __real_malloc(size); }
-REAL(void *, calloc, size_t count, size_t size) { return strikes(MEMORY) ? NULL : __real_calloc(count, size); }
-REAL(void *, realloc, void *old, size_t size) { return strikes(MEMORY) ? NULL : __real_realloc(old, size); }
-REAL(ssize_t, read, int fd, void *bytes, size_t size) { return strikes(READ) ? -1 : __real_read(fd, bytes, size); }
+REAL(void *, malloc, size_t size)
+{
+    return strikes(MEMORY) ? NULL : __real_malloc(size);
+}
+REAL(void *, calloc, size_t count, size_t size)
+{
+    return strikes(MEMORY) ? NULL : __real_calloc(count, size);
+}
+REAL(void *, realloc, void *old, size_t size)
+{
+    return strikes(MEMORY) ? NULL : __real_realloc(old, size);
+}
+REAL(ssize_t, read, int fd, void *bytes, size_t size)
+{
+    return strikes(READ) ? -1 : __real_read(fd, bytes, size);
+}
 /* Writes at most three bytes at a time, as a system may. */
 REAL(ssize_t, write, int fd, const void *bytes, size_t size)
 {
     return strikes(WRITE) ? -1 : __real_write(fd, bytes, failing == WRITE && size > 3 ? 3 : size);
 }
-REAL(int, fsync, int fd) { return strikes(SYNC) ? -1 : __real_fsync(fd); }
+REAL(int, fsync, int fd)
+{
+    return strikes(SYNC) ? -1 : __real_fsync(fd);
+}
 REAL(int, close, int fd)
 {
     bool strike = strikes(CLOSE);
@@ -50,7 +65,10 @@ REAL(int, close, int fd)
     errno = strike ? EIO : errno;
     return strike ? -1 : result;
 }
-REAL(int, rename, const char *from, const char *to) { return strikes(RENAME) ? -1 : __real_rename(from, to); }
+REAL(int, rename, const char *from, const char *to)
+{
+    return strikes(RENAME) ? -1 : __real_rename(from, to);
+}
 
 static void need_wraps(void)
 {
@@ -113,9 +131,15 @@ static bool set_members(struct k25_error *error)
     return good;
 }
 
-static bool write_file(struct k25_error *error) { return k25_file_write("out", "new text", 8, error); }
+static bool write_file(struct k25_error *error)
+{
+    return k25_file_write("out", "new text", 8, error);
+}
 
-static bool write_device(struct k25_error *error) { return k25_file_write("/dev/null", "new text", 8, error); }
+static bool write_device(struct k25_error *error)
+{
+    return k25_file_write("/dev/null", "new text", 8, error);
+}
 
 static void memory_runs_out(void **state)
 {

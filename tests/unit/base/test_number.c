@@ -103,20 +103,18 @@ static void random_numbers(void **state)
             expect_six(any);
         expect_six((double)(bits % 100000000) / (double)(1 + chance(&seed) % 100000)); /* what a prediction has */
         expect_six((double)(bits >> chance(&seed) % 60));                              /* whole */
-        expect_six((double)(bits % 20000000) / 8); /* halves of the last digit */
+        expect_six((double)(bits % 20000000) / 8);                                     /* halves of the last digit */
     }
 }
 
 static void whole_numbers(void **state)
 {
     (void)state;
-    static const int64_t values[] = {0,   1,     9,         10,        99,        100,
-                                     101, 65536, 999999999, INT64_MAX, INT64_MIN, INT64_MIN + 1};
+    static const int64_t values[] = {0, 1, 9, 10, 99, 100, 101, 65536, 999999999, INT64_MAX, INT64_MIN, INT64_MIN + 1};
     char out[K25_NUMBER_SIZE + 1], expected[64];
     uint64_t seed = 1;
     for (size_t i = 0; i < 100000; i++) {
-        int64_t value =
-            i < sizeof values / sizeof *values ? values[i] : (int64_t)chance(&seed) >> chance(&seed) % 64;
+        int64_t value = i < sizeof values / sizeof *values ? values[i] : (int64_t)chance(&seed) >> chance(&seed) % 64;
         out[k25_write_whole(value, out)] = '\0';
         snprintf(expected, sizeof expected, "%lld", (long long)value);
         assert_string_equal(out, expected);

@@ -135,9 +135,8 @@ static void mistakes_in_keys(void **state)
     (void)state;
     refuse("\n\n\n\n\n\n\nseed: 1\ntpp: 8\n", "plan.yaml:9:1: unknown key 'tpp' in plan, did you mean 'tp'?");
     refuse("\n\nseed: 1\n", "plan.yaml:3:1: missing key 'tp' in plan");
-    refuse("tp: 1\nzebra: 1\n",
-           "plan.yaml:2:1: unknown key 'zebra' in plan, expected one of name, tp, seed, unset, "
-           "rate, share, graphs, kv_dtype, allreduce, spare, stages");
+    refuse("tp: 1\nzebra: 1\n", "plan.yaml:2:1: unknown key 'zebra' in plan, expected one of name, tp, seed, unset, "
+                                "rate, share, graphs, kv_dtype, allreduce, spare, stages");
     refuse("tp: 1\nallreduce:\n  backnd: nccl\n",
            "plan.yaml:3:3: unknown key 'backnd' in plan.allreduce, did you mean 'backend'?");
     refuse("tp: 1\nallreduce: {k25sim: x}\n",
@@ -183,8 +182,7 @@ static void mistakes_in_values(void **state)
     refuse("tp: 1\nrate: .nan\n", "plan.yaml:2:7: plan.rate: '.nan' is not a number");
     refuse("tp: 1\nshare: 1.1\n", "plan.yaml:2:8: plan.share: 1.1 is out of range, expected 0 to 1");
     refuse("tp: 1\ngraphs: yes\n", "plan.yaml:2:9: plan.graphs: 'yes' is not true or false");
-    refuse("tp: 1\ngraphs: 'true'\n",
-           "plan.yaml:2:9: plan.graphs: 'true' is text in quotes, expected true or false");
+    refuse("tp: 1\ngraphs: 'true'\n", "plan.yaml:2:9: plan.graphs: 'true' is text in quotes, expected true or false");
     refuse("tp: 1\nkv_dtype: fp9\n",
            "plan.yaml:2:11: plan.kv_dtype: unknown value 'fp9', expected one of bf16, fp8, did you mean 'fp8'?");
     refuse("tp: 1\nkv_dtype: zebra\n",
@@ -224,8 +222,7 @@ static void set_refuses(void **state)
                "one of backend, floor");
     refuse_set("allreduce", "x",
                "--set plan.allreduce=x: plan.allreduce is a mapping, expected one of its keys: backend, floor");
-    refuse_set("stages", "x",
-               "--set plan.stages=x: plan.stages is a list or a mapping, which only the file can set");
+    refuse_set("stages", "x", "--set plan.stages=x: plan.stages is a list or a mapping, which only the file can set");
     refuse_set("stages.0", "x",
                "--set plan.stages.0=x: plan.stages is a list or a mapping, which only the file can set");
     refuse_set("tp.x", "1", "--set plan.tp.x=1: plan.tp is a single value, it has no key 'x'");
@@ -278,8 +275,8 @@ static void set_and_load_agree(void **state)
         snprintf(rate, sizeof rate, "%.17g", (double)(chance(&seed) >> 8) * 1e-9);
         snprintf(share, sizeof share, "%.17g", (double)(chance(&seed) >> 11) * 0x1p-53);
         snprintf(text, sizeof text,
-                 "tp: %s\nrate: %s\nshare: %s\ngraphs: %s\nkv_dtype: %s\nallreduce:\n  backend: %s\n", tp, rate,
-                 share, graphs ? "true" : "false", dtype, backend);
+                 "tp: %s\nrate: %s\nshare: %s\ngraphs: %s\nkv_dtype: %s\nallreduce:\n  backend: %s\n", tp, rate, share,
+                 graphs ? "true" : "false", dtype, backend);
         struct plan loaded, set;
         struct k25_error error = {0};
         assert_true(load(text, &loaded, NULL, &error));
@@ -306,9 +303,8 @@ static void visits_every_scalar(void **state)
     (void)state;
     char seen[500] = "";
     k25_schema_visit(plan_fields, "plan", gather, seen);
-    assert_string_equal(seen,
-                        "plan.name plan.tp! plan.seed plan.unset plan.rate plan.share plan.graphs plan.kv_dtype "
-                        "plan.allreduce.backend plan.allreduce.floor plan.spare.backend plan.spare.floor ");
+    assert_string_equal(seen, "plan.name plan.tp! plan.seed plan.unset plan.rate plan.share plan.graphs plan.kv_dtype "
+                              "plan.allreduce.backend plan.allreduce.floor plan.spare.backend plan.spare.floor ");
     seen[0] = '\0';
     k25_schema_visit(allreduce_fields, "", gather, seen);
     assert_string_equal(seen, "backend floor ");
@@ -329,10 +325,8 @@ static void heads(void **state)
     (void)state;
     head("k25sim: scenario\nversion: 1\nx: 1\n", "");
     head("- 1\n", "x.yaml:1:1: expected a mapping that starts with 'k25sim: scenario', found a list");
-    head("version: 1\n",
-         "x.yaml:1:1: missing key 'k25sim', expected a mapping that starts with 'k25sim: scenario'");
-    head("k25sim: machine\nversion: 1\n",
-         "x.yaml:1:9: k25sim: the file is of kind 'machine', expected 'scenario'");
+    head("version: 1\n", "x.yaml:1:1: missing key 'k25sim', expected a mapping that starts with 'k25sim: scenario'");
+    head("k25sim: machine\nversion: 1\n", "x.yaml:1:9: k25sim: the file is of kind 'machine', expected 'scenario'");
     head("k25sim: [1]\nversion: 1\n", "x.yaml:1:9: k25sim: a list, expected 'scenario'");
     head("k25sim: scenario\n", "x.yaml:1:1: missing key 'version', expected 'version: 1'");
     head("k25sim: scenario\nversion: 2\n", "x.yaml:2:10: version: 2 is not supported, expected 1");

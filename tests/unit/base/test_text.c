@@ -116,8 +116,7 @@ static void integers(void **state)
     assert_true(k25_parse_int("010", &value) && value == 10);
     assert_true(k25_parse_int("9223372036854775807", &value) && value == INT64_MAX);
     assert_true(k25_parse_int("-9223372036854775808", &value) && value == INT64_MIN);
-    static const char *const bad[] = {"",   "4.0", "1_000", "1e3", " 4",
-                                      "4 ", "+",   "-",     "0x4", "9223372036854775808"};
+    static const char *const bad[] = {"", "4.0", "1_000", "1e3", " 4", "4 ", "+", "-", "0x4", "9223372036854775808"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         value = 42;
         assert_false(k25_parse_int(bad[i], &value));

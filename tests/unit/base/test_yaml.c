@@ -193,8 +193,7 @@ static void an_alias_bomb_is_refused(void **state)
     (void)state;
     char text[4096];
     size_t used = (size_t)snprintf(text, sizeof text, "a0: &a0 [x]\n");
-    for (int i = 1; i < 10;
-         i++) { /* ten times as many each line; a4 has 21,111 values, the ninth of it is too much */
+    for (int i = 1; i < 10; i++) { /* ten times as many each line; a4 has 21,111 values, the ninth of it is too much */
         used += (size_t)snprintf(text + used, sizeof text - used, "a%d: &a%d [", i, i);
         for (int k = 0; k < 10; k++) {
             used += (size_t)snprintf(text + used, sizeof text - used, "*a%d%s", i - 1, k < 9 ? "," : "]\n");

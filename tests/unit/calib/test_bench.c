@@ -2,8 +2,7 @@
 #include "calib/readers/bench/bench.h"
 #include "tests/unit/evidence_check.h"
 
-static struct k25_bench *parse(const char *text, const struct k25_evidence_options *options,
-                               struct k25_error *error)
+static struct k25_bench *parse(const char *text, const struct k25_evidence_options *options, struct k25_error *error)
 {
     *error = (struct k25_error){0};
     return k25_bench_parse(text, strlen(text), "t.json", options, error);
@@ -171,9 +170,8 @@ static void refuses(void **state)
     refuse("", "t.json: the file is empty, expected the result of a benchmark");
     refuse("hello\n", "t.json: no benchmark result, expected the JSON or the printed block of vllm bench serve or "
                       "SGLang's bench_serving");
-    refuse("[]",
-           "t.json: no benchmark result, expected the JSON or the printed block of vllm bench serve or SGLang's "
-           "bench_serving");
+    refuse("[]", "t.json: no benchmark result, expected the JSON or the printed block of vllm bench serve or SGLang's "
+                 "bench_serving");
     refuse("{\"traceEvents\": []}",
            "t.json:1:1: no benchmark result: no 'completed', expected the result of vllm bench "
            "serve or SGLang's bench_serving");
@@ -181,13 +179,11 @@ static void refuses(void **state)
     refuse("{\"completed\": 5, \"duration\": 0}", "t.json:1:1: a duration of 0 s, expected more than 0");
     refuse("{\"completed\": 5}\n{\"completed\": 5, \"dura", "t.json:2:18: a string that never closes");
     refuse("{\"completed\": 5}\n{\"completed\": 5, ", "t.json:2:18: the text ends here: cut");
-    refuse("{\"completed\": 5, \"mean_tpot_ms\": \"fast\"}",
-           "t.json:1:34: expected a number that is not negative");
+    refuse("{\"completed\": 5, \"mean_tpot_ms\": \"fast\"}", "t.json:1:34: expected a number that is not negative");
     refuse("{\"completed\": 5, \"mean_tpot_ms\": -1}", "t.json:1:34: expected a number that is not negative");
     refuse("{\"completed\": 5, \"mean_tpot_ms\": }", "t.json:1:34: expected a value");
     refuse("{\"completed\": 5} rest", "t.json:1:18: expected '{'");
-    refuse(TITLE "Successful requests:     7\n",
-           "t.json:1:1: the block that starts here never ends: the text was cut");
+    refuse(TITLE "Successful requests:     7\n", "t.json:1:1: the block that starts here never ends: the text was cut");
     refuse(TITLE "Successful requests:     7\n" TITLE END,
            "t.json:3:1: a new block starts before the one at line 1 ends");
     refuse(TITLE "Successful requests:     x\n" END, "t.json:2:26: 'x' is not a number");
@@ -198,9 +194,8 @@ static void keeps_what_was_good(void **state)
 {
     (void)state;
     struct k25_error error;
-    struct k25_bench *bench =
-        parse("{\"completed\": 1}\n{\"completed\": 0}\n{\"completed\" 3}\n{\"completed\": 4}\n{\"comp", &lenient,
-              &error);
+    struct k25_bench *bench = parse(
+        "{\"completed\": 1}\n{\"completed\": 0}\n{\"completed\" 3}\n{\"completed\": 4}\n{\"comp", &lenient, &error);
     assert_non_null(bench);
     assert_int_equal(bench->runs, 2);
     assert_near(bench->run[1].completed, 4);

@@ -6,26 +6,25 @@
 #include "calib/fit/calibration.h"
 #include "scenarios/library/library.h"
 
-static const char *const full =
-    "k25sim: calibration\n"
-    "version: 1\n"
-    "name: mybox\n"
-    "source: \"17 rows: variant 1\"\n"
-    "data:\n"
-    "  model: kimi-k2.6\n"
-    "  machine: rtx-pro-6000-8x-two-socket\n"
-    "  noise: 0.021\n"
-    "  batch: {low: 1, high: 128}\n"
-    "  context: {low: 64, high: 128785}\n"
-    "  tp: {low: 8, high: 8}\n"
-    "parameters:\n"
-    "  nccl.hop: {value: 2.5, unit: us, log_sd: 0.1, from: the burst}\n"
-    "  routing.cv: {value: 1.25, log_sd: 0.2}\n"
-    "covariance:\n"
-    "  order: [nccl.hop, routing.cv]\n"
-    "  rows:\n"
-    "    - [0.01, -0.005]\n"
-    "    - [-0.005, 0.04]\n";
+static const char *const full = "k25sim: calibration\n"
+                                "version: 1\n"
+                                "name: mybox\n"
+                                "source: \"17 rows: variant 1\"\n"
+                                "data:\n"
+                                "  model: kimi-k2.6\n"
+                                "  machine: rtx-pro-6000-8x-two-socket\n"
+                                "  noise: 0.021\n"
+                                "  batch: {low: 1, high: 128}\n"
+                                "  context: {low: 64, high: 128785}\n"
+                                "  tp: {low: 8, high: 8}\n"
+                                "parameters:\n"
+                                "  nccl.hop: {value: 2.5, unit: us, log_sd: 0.1, from: the burst}\n"
+                                "  routing.cv: {value: 1.25, log_sd: 0.2}\n"
+                                "covariance:\n"
+                                "  order: [nccl.hop, routing.cv]\n"
+                                "  rows:\n"
+                                "    - [0.01, -0.005]\n"
+                                "    - [-0.005, 0.04]\n";
 
 static void a_full_set_loads(void **state)
 {
@@ -163,12 +162,12 @@ static void odd_names_survive_printing(void **state)
 static void mistakes_have_a_position(void **state)
 {
     (void)state;
-    static const struct { const char *from, *to, *message;
+    static const struct {
+        const char *from, *to, *message;
     } cases[] = {
         {"nccl.hop: {", "nccl.hops: {", "set.yaml:13:3: unknown parameter 'nccl.hops', did you mean 'nccl.hop'?"},
         {"unit: us", "unit: ns", "set.yaml:13:13: nccl.hop: unit 'ns', expected 'us'"},
-        {"value: 1.25, log_sd", "value: 1.25, unit: us, log_sd",
-         "set.yaml:14:15: routing.cv: unit 'us', expected ''"},
+        {"value: 1.25, log_sd", "value: 1.25, unit: us, log_sd", "set.yaml:14:15: routing.cv: unit 'us', expected ''"},
         {"value: 2.5", "value: 0",
          "set.yaml:13:21: nccl.hop.value: 0 is out of range, expected 1e-12 to 1000000000000"},
         {"value: 2.5", "value: fast", "set.yaml:13:21: nccl.hop.value: 'fast' is not a number"},
@@ -206,7 +205,9 @@ static void mistakes_have_a_position(void **state)
 static void a_covariance_must_be_one(void **state)
 {
     (void)state;
-    static const struct { const char *from, *to; } cases[] = {
+    static const struct {
+        const char *from, *to;
+    } cases[] = {
         {"order: [nccl.hop, routing.cv]", "order: [nccl.hop, nccl.hop]"},
         {"[0.01, -0.005]", "[-0.01, -0.005]"},
         {"[0.01, -0.005]", "[0.01, 0.004]"},
@@ -261,14 +262,10 @@ static void the_shipped_sets_load(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_set_loads),
-        cmocka_unit_test(the_least_is_a_name_a_source_and_parameters),
-        cmocka_unit_test(sets_win_over_priors),
-        cmocka_unit_test(printing_and_reading_agree),
-        cmocka_unit_test(odd_names_survive_printing),
-        cmocka_unit_test(mistakes_have_a_position),
-        cmocka_unit_test(a_covariance_must_be_one),
-        cmocka_unit_test(a_missing_file),
+        cmocka_unit_test(a_full_set_loads),           cmocka_unit_test(the_least_is_a_name_a_source_and_parameters),
+        cmocka_unit_test(sets_win_over_priors),       cmocka_unit_test(printing_and_reading_agree),
+        cmocka_unit_test(odd_names_survive_printing), cmocka_unit_test(mistakes_have_a_position),
+        cmocka_unit_test(a_covariance_must_be_one),   cmocka_unit_test(a_missing_file),
         cmocka_unit_test(the_shipped_sets_load),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

@@ -44,8 +44,7 @@ static void three_ranks(void **state)
     assert_near(capture.gpu_busy, 54e-6);
     assert_near(capture.clock_offset[1], 500e-6);
     assert_near(capture.clock_offset[2], -250e-6);
-    const struct k25_capture_group *reduce = group_of(&capture, "allreduce"),
-                                   *gather = group_of(&capture, "allgather");
+    const struct k25_capture_group *reduce = group_of(&capture, "allreduce"), *gather = group_of(&capture, "allgather");
     assert_int_equal(reduce->matched, 4);
     assert_int_equal(reduce->bytes, -1);
     assert_near(reduce->per_step, 1);
@@ -184,8 +183,8 @@ static void annotations(void **state)
     annotation("execute_context_0(0)_generation_16(96)", true, true, 16, 96, 0);
     annotation("execute_context_1(888)_generation_15(90)", true, false, 16, 978, 0);
     annotation("execute_context_1(888_788544)_generation_0(0)", true, false, 1, 888, 0);
-    annotation("execute_16_context_0(sq0sk0sqsq0sqsk0)_generation_16(sq96sk88064sqsq576sqsk528384)", true, true,
-               16, 96, 5504);
+    annotation("execute_16_context_0(sq0sk0sqsq0sqsk0)_generation_16(sq96sk88064sqsq576sqsk528384)", true, true, 16, 96,
+               5504);
     annotation("execute_context_0(0)_generation_0(0)", true, false, 0, 0, 0);
     annotation("execute_new_0_cached_8", true, true, 8, -1, 0);
     annotation("execute_new_1_cached_8", true, false, 9, -1, 0);
@@ -208,8 +207,7 @@ static void steps_left_out(void **state)
     kernel(writer, MOE, START - 900000, 500, 999); /* of a step that began before the capture */
     int64_t start = START;
     for (int s = 0; s < 9; s++) {
-        const char *says =
-            s == 4 ? "execute_context_1(500)_generation_3(3)" : "execute_context_0(0)_generation_4(4)";
+        const char *says = s == 4 ? "execute_context_1(500)_generation_3(3)" : "execute_context_0(0)_generation_4(4)";
         uint64_t correlation = 10 * (uint64_t)s + 1;
         /* The engine runs ahead: the range lies a period before the kernels. */
         k25_trace_write_annotation(writer, says, start - 110000, 20000, false, 0);

@@ -45,8 +45,7 @@ static void planted(const char *name)
     for (size_t g = 0; g < capture.groups; g++)
         transfer += capture.group[g].per_step * capture.group[g].transfer * 1e6;
     for (int r = 0; r < ranks; r++) {
-        double known =
-            json_number_value(json_array_get(json_object_get(truth, "mean_wait_us_per_step"), (size_t)r));
+        double known = json_number_value(json_array_get(json_object_get(truth, "mean_wait_us_per_step"), (size_t)r));
         offset = fmax(offset, fabs(capture.clock_offset[r] * 1e6 - r * number(truth, "clock_us_per_rank")));
         wait = fmax(wait, fabs(capture.rank_wait[r] * 1e6 - known));
         *(r == capture.slow_rank ? &slow : &others) += r == capture.slow_rank ? known : known / (ranks - 1);
@@ -136,8 +135,7 @@ static void check_case(const char *file, const json_t *expect)
     if (!shared_file(path, full, sizeof full))
         return;
     bool refused = json_object_get(expect, "error") != NULL;
-    bool hurt =
-        json_is_true(json_object_get(expect, "truncated")) || json_is_true(json_object_get(expect, "bad_crc"));
+    bool hurt = json_is_true(json_object_get(expect, "truncated")) || json_is_true(json_object_get(expect, "bad_crc"));
     if (refused || hurt) {
         if (read_paths(paths, 1, false, &capture, &error))
             fail_msg("%s: read, expected a refusal", file);
@@ -157,8 +155,7 @@ static void check_case(const char *file, const json_t *expect)
         assert_near(reduce, number(expect, "allreduce_us"));
     if (json_object_get(expect, "steps") != NULL && (int)rank->steps != (int)number(expect, "steps"))
         fail_msg("%s: %d steps", file, (int)rank->steps);
-    if (json_object_get(expect, "step_us") != NULL &&
-        fabs(rank->step_period * 1e6 - number(expect, "step_us")) > 1e-6)
+    if (json_object_get(expect, "step_us") != NULL && fabs(rank->step_period * 1e6 - number(expect, "step_us")) > 1e-6)
         fail_msg("%s: a period of %.3f us", file, rank->step_period * 1e6);
     if (json_object_get(expect, "steps_used") != NULL)
         assert_int_equal((int)rank->kept, (int)number(expect, "steps_used"));

@@ -4,9 +4,9 @@
 
 #include <sys/stat.h>
 
+#include "calib/capture/simulated.h"
 #include "calib/fit/hold_out.h"
 #include "calib/fit/observe.h"
-#include "calib/capture/simulated.h"
 #include "scenarios/library/scenario.h"
 
 static struct k25_priors priors;
@@ -74,8 +74,8 @@ static void fit_to(const struct k25_observations *observations, struct k25_fit *
         fail_msg("%s", error.message);
 }
 
-/* Forty boxes drawn from the priors, with noise on every kernel, jitter and a slow rank: 90 % intervals hold the truth in
- * 86 to 94 % of all cases, and no parameter is held in less than 75 % of its own. */
+/* Forty boxes drawn from the priors, with noise on every kernel, jitter and a slow rank: 90 % intervals hold the truth
+ * in 86 to 94 % of all cases, and no parameter is held in less than 75 % of its own. */
 static void intervals_hold_the_truth(void **state)
 {
     (void)state;

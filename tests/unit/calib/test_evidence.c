@@ -23,9 +23,8 @@ static void fronts(void **state)
     assert_int_equal(front("long front ", "long"), -1);
     assert_int_equal(front("a ", "a"), -1);
     struct k25_arena arena = {0};
-    assert_string_equal(
-        k25_front_tag(&arena, k25_span_of("\x1b[1;36m(Core pid=1)\x1b[0;0m  INFO 11-05 13:22:49 ")),
-        "(Core pid=1) INFO");
+    assert_string_equal(k25_front_tag(&arena, k25_span_of("\x1b[1;36m(Core pid=1)\x1b[0;0m  INFO 11-05 13:22:49 ")),
+                        "(Core pid=1) INFO");
     assert_string_equal(k25_front_tag(&arena, k25_span_of("")), "");
     k25_arena_free(&arena);
 }
@@ -90,8 +89,7 @@ static void look_alikes(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_error error = {0};
-        struct k25_evidence evidence = {
-            .file = "t", .text = cases[i].text, .size = cases[i].size, .error = &error};
+        struct k25_evidence evidence = {.file = "t", .text = cases[i].text, .size = cases[i].size, .error = &error};
         assert_false(k25_evidence_open(&evidence, "x"));
         assert_bad_input(error, cases[i].message);
     }
@@ -116,8 +114,7 @@ static void faults(void **state)
 static void walks_json(void **state)
 {
     (void)state;
-    const char text[] =
-        " {\"a\": [1, {\"b\": \"x\\\"]\"}, []], \"c\" : -Infinity,\n\"d\":\"\\u00e9\", \"e\": {} } x";
+    const char text[] = " {\"a\": [1, {\"b\": \"x\\\"]\"}, []], \"c\" : -Infinity,\n\"d\":\"\\u00e9\", \"e\": {} } x";
     struct k25_json json = {text, sizeof text - 1, 0, NULL};
     struct k25_span key;
     struct k25_json_value value;

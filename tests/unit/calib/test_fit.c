@@ -42,8 +42,8 @@ static void observe(double a, double b, double noise, uint64_t *seed)
 {
     for (int i = 0; i < ROWS; i++) {
         at[i] = i * i / 4.0;
-        rows[i] = (struct k25_observation){
-            line, &at[i], (a + b * at[i]) * exp(noise > 0 ? noise * normal(seed) : 0), noise > 0 ? noise : 0.01};
+        rows[i] = (struct k25_observation){line, &at[i], (a + b * at[i]) * exp(noise > 0 ? noise * normal(seed) : 0),
+                                           noise > 0 ? noise : 0.01};
     }
 }
 
@@ -57,7 +57,9 @@ static void solve(const struct k25_priors *priors, size_t count, const bool *lea
 static void known_parameters_come_back(void **state)
 {
     (void)state;
-    static const struct { double a, b; } truths[] = {{3, 0.5}, {0.2, 4}, {8, 8}, {1, 1}};
+    static const struct {
+        double a, b;
+    } truths[] = {{3, 0.5}, {0.2, 4}, {8, 8}, {1, 1}};
     for (size_t i = 0; i < 4; i++) {
         struct k25_priors priors = weak_priors(5);
         struct k25_fit fit;
@@ -238,7 +240,9 @@ static struct k25_observation steps[STEPS];
 
 static void measure_steps(const struct k25_params *truth)
 {
-    static const struct { int batch; double context;
+    static const struct {
+        int batch;
+        double context;
     } set[STEPS] = {{1, 500},  {2, 500},  {4, 500},   {8, 500},   {16, 500},
                     {32, 500}, {64, 500}, {1, 64000}, {4, 32000}, {16, 16000}};
     kimi_box(&box);
@@ -335,7 +339,7 @@ static void the_noise_is_found(void **state)
     (void)state;
     enum { MANY = 40 };
     static struct k25_observation many[MANY];
-        struct k25_priors priors = weak_priors(1);
+    struct k25_priors priors = weak_priors(1);
     struct k25_error error;
     uint64_t seed = 99;
     observe(3, 0.5, 0, NULL);

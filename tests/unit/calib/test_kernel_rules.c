@@ -144,12 +144,10 @@ static void classes(void **state)
     (void)state;
     assert_int_equal(k25_kernel_rules_find(house, "other"), 0);
     assert_int_equal(k25_kernel_rules_find(house, "nothing"), -1);
-    static const char *const waits[] = {"allreduce", "allgather", "reducescatter",
-                                        "alltoall",  "p2p",       "comm_other"};
+    static const char *const waits[] = {"allreduce", "allgather", "reducescatter", "alltoall", "p2p", "comm_other"};
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++)
         assert_true(k25_kernel_rules_describe(house, k25_kernel_rules_find(house, waits[i]))->collective);
-    const struct k25_rule_class *gemm =
-        k25_kernel_rules_describe(house, k25_kernel_rules_find(house, "moe_gemm"));
+    const struct k25_rule_class *gemm = k25_kernel_rules_describe(house, k25_kernel_rules_find(house, "moe_gemm"));
     assert_string_equal(gemm->group, "MoE_GEMM");
     assert_false(gemm->collective);
     const char *file;
@@ -210,8 +208,7 @@ static void file_in_front(void **state)
         fail_msg("%s", error.message);
     assert_string_equal(class_of(rules, "a_norm"), "norm");
     assert_string_equal(class_of(rules, "my_norm"), "mine");
-    assert_int_equal(k25_kernel_rules_explain(rules, "my_norm", &file, &line),
-                     k25_kernel_rules_find(rules, "mine"));
+    assert_int_equal(k25_kernel_rules_explain(rules, "my_norm", &file, &line), k25_kernel_rules_find(rules, "mine"));
     assert_string_equal(file, "b.yaml");
     assert_int_equal(line, 6);
     assert_int_equal(k25_kernel_rules_explain(rules, "not_a_norm", &file, &line), 0);
@@ -239,14 +236,11 @@ static void refuses(void **state)
         {START "classes: {a: {collective: maybe}}\nrules: []\n", NULL,
          "a.yaml:3:27: class 'a': collective: expected "
          "true or false"},
-        {START "classes: {a: {grup: x}}\nrules: []\n", NULL,
-         "a.yaml:3:15: unknown key 'grup', did you mean 'group'?"},
+        {START "classes: {a: {grup: x}}\nrules: []\n", NULL, "a.yaml:3:15: unknown key 'grup', did you mean 'group'?"},
         {START "rules: [x]\n", NULL, "a.yaml:3:9: a rule: expected a mapping of class and base, name or regex"},
         {START "rules: [{base: x}]\n", NULL, "a.yaml:3:9: class: expected the name of a class"},
-        {START "rules: [{class: othr, base: x}]\n", NULL,
-         "a.yaml:3:17: unknown class 'othr', did you mean 'other'?"},
-        {START "rules: [{class: other}]\n", NULL,
-         "a.yaml:3:9: a rule without patterns: expected base, name or regex"},
+        {START "rules: [{class: othr, base: x}]\n", NULL, "a.yaml:3:17: unknown class 'othr', did you mean 'other'?"},
+        {START "rules: [{class: other}]\n", NULL, "a.yaml:3:9: a rule without patterns: expected base, name or regex"},
         {START "rules: [{class: other, bse: x}]\n", NULL, "a.yaml:3:24: unknown key 'bse', did you mean 'base'?"},
         {START "rules: [{class: other, base: [[]]}]\n", NULL, "a.yaml:3:31: base: expected patterns in a list"},
         {START "rules: [{class: other, base: \"\"}]\n", NULL, "a.yaml:3:30: base: expected patterns in a list"},

@@ -19,12 +19,10 @@ static struct k25_priors priors;
 static struct k25_params centres;
 
 static const char GEMM[] = "engine,kernel,dtype,m,n,k,latency_us\n";
-static const char MOE[] =
-    "engine,kernel,dtype,tokens,hidden,intermediate,experts,topk,tp,ep,routing,latency_us\n";
+static const char MOE[] = "engine,kernel,dtype,tokens,hidden,intermediate,experts,topk,tp,ep,routing,latency_us\n";
 static const char MLA[] = "engine,kernel,scope,dtype,kv_dtype,proj_dtype,heads,batch,context,latency_us\n";
 static const char ABSORB[] = "engine,kernel,op,dtype,heads,tokens,latency_us\n";
-static const char GQA[] =
-    "engine,kernel,dtype,kv_dtype,heads,kv_heads,head_dim,window,batch,context,latency_us\n";
+static const char GQA[] = "engine,kernel,dtype,kv_dtype,heads,kv_heads,head_dim,window,batch,context,latency_us\n";
 static const char COLLECTIVE[] = "engine,backend,mode,op,dtype,gpus,bytes,latency_us\n";
 
 static int setup(void **state)
@@ -33,8 +31,8 @@ static int setup(void **state)
     struct k25_error error = {0};
     (void)state;
     bool ok = k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error) &&
-              k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &machine,
-                               NULL, &error) &&
+              k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &machine, NULL,
+                               &error) &&
               k25_priors_load(K25_SOURCE_DIR "/hw/params/params.yaml", &priors, NULL, &error);
     memcpy(centres.value, priors.centre, sizeof centres.value);
     if (!ok)
@@ -164,11 +162,10 @@ static void test_power_law(void **state)
 static void test_mla(void **state)
 {
     (void)state;
-    struct k25_kernel_table *table =
-        parse(MLA, "v1,TRITON,module,bfloat16,bfloat16,bfloat16,8,2,100,90\n"
-                   "v1,TRITON,module,bfloat16,fp8,nvfp4,8,2,100,90\n"
-                   "s1,triton,kernel,bfloat16,bfloat16,,8,2,100,20\n"
-                   "s1,triton,layer,bfloat16,bfloat16,,8,2,100,20\n");
+    struct k25_kernel_table *table = parse(MLA, "v1,TRITON,module,bfloat16,bfloat16,bfloat16,8,2,100,90\n"
+                                                "v1,TRITON,module,bfloat16,fp8,nvfp4,8,2,100,90\n"
+                                                "s1,triton,kernel,bfloat16,bfloat16,,8,2,100,20\n"
+                                                "s1,triton,layer,bfloat16,bfloat16,,8,2,100,20\n");
     assert_int_equal(table->rows, 3);
     assert_string_equal(table->family[0].name, "v1 TRITON module bfloat16 kv bfloat16 projections bfloat16");
     assert_string_equal(table->family[2].name, "s1 triton kernel bfloat16 kv bfloat16");
@@ -253,28 +250,26 @@ static void test_collective(void **state)
     struct k25_group group;
     struct k25_error error;
     assert_true(k25_machine_group(&machine, 4, &group, &error));
-    assert_float_equal(time_of(&table->row[0]),
-                       k25_allreduce_time(K25_BACKEND_NCCL_LL, 16384, &group, &centres), 0);
-    assert_float_equal(time_of(&table->row[1]),
-                       k25_allreduce_time(K25_BACKEND_NCCL_SIMPLE, 1048576, &group, &centres), 0);
+    assert_float_equal(time_of(&table->row[0]), k25_allreduce_time(K25_BACKEND_NCCL_LL, 16384, &group, &centres), 0);
+    assert_float_equal(time_of(&table->row[1]), k25_allreduce_time(K25_BACKEND_NCCL_SIMPLE, 1048576, &group, &centres),
+                       0);
     assert_float_equal(time_of(&table->row[2]), k25_allgather_time(K25_BACKEND_NCCL_LL, 4096, &group, &centres), 0);
     assert_true(k25_machine_group(&machine, 2, &group, &error));
-    assert_float_equal(time_of(&table->row[3]),
-                       k25_allreduce_time(K25_BACKEND_ONESHOT, 16384, &group, &centres), 0);
+    assert_float_equal(time_of(&table->row[3]), k25_allreduce_time(K25_BACKEND_ONESHOT, 16384, &group, &centres), 0);
     k25_kernel_table_free(table);
 }
 
 static void test_messages(void **state)
 {
     (void)state;
-    assert_message(GEMM, "v,l,bfloat16,1,2,3,4\nv,l,bfloat16,1,2,3,4\nv,l,bfloat16,1,2,3,4\nv,l,bfloat16,1,2,3,4\n"
-                         "\nv,l,bfloat16,1,2,3,abc\n",
+    assert_message(GEMM,
+                   "v,l,bfloat16,1,2,3,4\nv,l,bfloat16,1,2,3,4\nv,l,bfloat16,1,2,3,4\nv,l,bfloat16,1,2,3,4\n"
+                   "\nv,l,bfloat16,1,2,3,abc\n",
                    "kernels.csv:7: latency_us: 'abc' is not a number");
     assert_message(GEMM, "v,l,bfloat16,1,2,3,0\n", "kernels.csv:2: latency_us: 0, expected more than 0");
     assert_message(GEMM, "v,l,bfloat16,1,2,3,nan\n", "kernels.csv:2: latency_us: 'nan' is not a number");
     assert_message(GEMM, "v,l,bfloat16,1,,3,4\n", "kernels.csv:2: n: '' is not a number");
-    assert_message(GEMM, "v,l,bfloat16,1,2.5,3,4\n",
-                   "kernels.csv:2: n: 2.5, expected a whole number from 1 to 1e12");
+    assert_message(GEMM, "v,l,bfloat16,1,2.5,3,4\n", "kernels.csv:2: n: 2.5, expected a whole number from 1 to 1e12");
     assert_message(GQA, "v,l,bfloat16,fp8,8,8,128,-1,1,1,4\n",
                    "kernels.csv:2: window: -1, expected a whole number from 0 to 1e12");
     assert_message("engine,kernel,dtype,m,n,k\n", "v,l,bfloat16,1,2,3\n",
@@ -315,8 +310,7 @@ static void test_warm(void **state)
 
     /* 256 MiB in 200 us at one row of x is the rate, the same at 65 rows is not looked at. 2 MiB: cold is
      * 2 + 1.5625, warm below 3.20625. A row of exactly 2 L2 is never warm. */
-    static const unsigned char more[] = {K25_ROW_FITTED, K25_ROW_SCORED, K25_ROW_WARM, K25_ROW_FITTED,
-                                         K25_ROW_SCORED};
+    static const unsigned char more[] = {K25_ROW_FITTED, K25_ROW_SCORED, K25_ROW_WARM, K25_ROW_FITTED, K25_ROW_SCORED};
     assert_warm("v,l,bfloat16,1,1,1,2\nv,l,bfloat16,1,16384,8192,200\nv,l,bfloat16,2,1024,1024,3.2\n"
                 "v,l,bfloat16,3,1024,1024,3.21\nv,l,bfloat16,65,16384,8192,20\n",
                 more, 5, 268435456 / 200e-6);
@@ -361,8 +355,8 @@ static void test_closed_loop_gemm(void **state)
     (void)state;
     size_t used = (size_t)snprintf(text, sizeof text, "%s", GEMM);
     for (int i = 0; i < 5 * 6 * 6; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "v,l,bfloat16,%d,%d,%d,1\n", m[i / 36],
-                                 nk[i / 6 % 6], nk[i % 6]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "v,l,bfloat16,%d,%d,%d,1\n", m[i / 36], nk[i / 6 % 6],
+                                 nk[i % 6]);
     struct k25_params truth = centres;
     truth.value[K25_GEMM_T0] *= 1.2;
     truth.value[K25_GEMM_MEM] *= 0.9;
@@ -380,8 +374,10 @@ static void test_closed_loop_collectives(void **state)
     size_t used = (size_t)snprintf(text, sizeof text, "%s", COLLECTIVE);
     for (int n = 2; n <= 8; n *= 2) {
         for (int bits = 8; bits < 28; bits++)
-            used += (size_t)snprintf(text + used, sizeof text - used, "n,nccl,,all_reduce,half,%d,%d,1\n"
-                                     "n,nccl,,all_reduce,half,%d,%d,1\n", n, 1 << bits, n, 3 << bits);
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "n,nccl,,all_reduce,half,%d,%d,1\n"
+                                     "n,nccl,,all_reduce,half,%d,%d,1\n",
+                                     n, 1 << bits, n, 3 << bits);
     }
     struct k25_params truth = centres;
     for (int i = 0; i < 8; i++)
@@ -453,8 +449,8 @@ static void test_shared(void **state)
         if (family->bar == 0)
             continue;
         bars--;
-        print_message("%s: %zu rows, %zu warm, %zu scored, median %.2f %% (bar %.0f %%)\n", family->name,
-                      family->rows, score->warm, score->scored, 100 * score->median, 100 * family->bar);
+        print_message("%s: %zu rows, %zu warm, %zu scored, median %.2f %% (bar %.0f %%)\n", family->name, family->rows,
+                      score->warm, score->scored, 100 * score->median, 100 * family->bar);
         assert_true(score->scored > 0);
         assert_false(score->missed);
     }
@@ -465,9 +461,8 @@ static void test_shared(void **state)
 
 int main(void)
 {
-    static struct shared_table shared[] = {{"gemm", 1},       {"moe", 2},
-                                           {"mla_decode", 4}, {"mla_absorb", 0},
-                                           {"attention_decode", 0}, {"collective", 5}};
+    static struct shared_table shared[] = {
+        {"gemm", 1}, {"moe", 2}, {"mla_decode", 4}, {"mla_absorb", 0}, {"attention_decode", 0}, {"collective", 5}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_moe),

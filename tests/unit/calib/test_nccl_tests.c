@@ -2,19 +2,19 @@
 #include "calib/readers/nccl/nccl_tests.h"
 #include "tests/unit/evidence_check.h"
 
-#define FACTS                                                                                                     \
-    "# nThread 1 nGpus 4 minBytes 8 maxBytes 16 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 "          \
+#define FACTS                                                                                                          \
+    "# nThread 1 nGpus 4 minBytes 8 maxBytes 16 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 "               \
     "validation: 1 graph: 0\n"
 #define DEVICE "#  Rank  0 Group  0 Pid   7 on   box device  0 [0x01] Some GPU 9000\n"
-#define HEAD                                                                                                      \
-    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw "      \
+#define HEAD                                                                                                           \
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw "           \
     "  busbw #wrong\n#        (B)    (elements)                       (us)  (GB/s)  (GB/s)\n"
 #define ROW1 "  8192   2048   float   sum   -1   24.20   2.00   3.00   0   23.50   2.00   3.00   0\n"
 #define ROW2 " 16384   4096   float   sum   -1   1e+03   2.00   3.00   0   25.50   2.00   3.00   0\n"
 #define FOOT "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 3.25 GB/s\n#\n"
 
-static struct k25_nccl_tests *parse_as(const char *name, const char *text,
-                                       const struct k25_evidence_options *options, struct k25_error *error)
+static struct k25_nccl_tests *parse_as(const char *name, const char *text, const struct k25_evidence_options *options,
+                                       struct k25_error *error)
 {
     *error = (struct k25_error){0};
     return k25_nccl_tests_parse(text, strlen(text), name, options, error);
@@ -117,8 +117,8 @@ static void names_the_collective(void **state)
         {"t.txt", "", "8192 4096 strange sum -1 24 2 2 0 24 2 2 0", "", K25_OP_UNKNOWN},
         {"box_allgather-1.txt", "", "8192 2048 float sum -1 24 2 3 0 24 2 3 0", "all_gather", K25_OP_FILE_NAME},
         {"all_reduce/x.txt", "", "8192 256 float sum -1 24 2 3 0 24 2 3 0", "reduce_scatter", K25_OP_ROWS},
-        {"box_allgather.txt", "$ mpirun -np 8 ./build/alltoall_perf -b 8\n",
-         "8192 2048 float sum -1 24 2 3 0 24 2 3 0", "alltoall", K25_OP_COMMAND},
+        {"box_allgather.txt", "$ mpirun -np 8 ./build/alltoall_perf -b 8\n", "8192 2048 float sum -1 24 2 3 0 24 2 3 0",
+         "alltoall", K25_OP_COMMAND},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[1024];
@@ -139,15 +139,14 @@ static void among_noise(void **state)
     (void)state;
 #define A "[1,0]<stdout>:"
 #define B "[1,1]<stdout>:"
-    struct k25_nccl_tests *tests =
-        read_good(A "# nThread 1 nGpus 8 warmup iters: 1\n" B "# nThread 2 nGpus 2 warmup iters: 2\n" A
-                    "# size count type redop root time algbw busbw #wrong\n" B
-                    "# size count type redop root time algbw busbw #wrong\n" A
-                    "box:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P\n" A
-                    " 8 2 float sum -1 24.2 0.1 0.2 0\n" A "\n"
-                    "[box:0293] 15 more processes have sent help message\n 3 processes were here\n" B
-                    " 16 4 float sum -1 31.5 0.1 0.2 0\n" A " 16 4 float sum -1 25.2 0.1 0.2 0\n" B
-                    "# Avg bus bandwidth    : 9 \n" A "# Avg bus bandwidth    : 0 \n");
+    struct k25_nccl_tests *tests = read_good(
+        A "# nThread 1 nGpus 8 warmup iters: 1\n" B "# nThread 2 nGpus 2 warmup iters: 2\n" A
+          "# size count type redop root time algbw busbw #wrong\n" B
+          "# size count type redop root time algbw busbw #wrong\n" A
+          "box:7:7 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P\n" A " 8 2 float sum -1 24.2 0.1 0.2 0\n" A "\n"
+          "[box:0293] 15 more processes have sent help message\n 3 processes were here\n" B
+          " 16 4 float sum -1 31.5 0.1 0.2 0\n" A " 16 4 float sum -1 25.2 0.1 0.2 0\n" B
+          "# Avg bus bandwidth    : 9 \n" A "# Avg bus bandwidth    : 0 \n");
     assert_int_equal(tests->runs, 2);
     assert_string_equal(tests->run[0].tag, "[1,0]<stdout>:");
     assert_int_equal(tests->run[0].rows, 2);
@@ -174,17 +173,15 @@ static void refuses(void **state)
     refuse("hello\n", "t.txt: no rows and no headings ('# size count type ... busbw'): expected the output of "
                       "nccl-tests");
     refuse(FACTS HEAD, "t.txt:2:1: no rows: no data rows behind the headings, the run hung or was cut");
-    refuse(
-        FACTS HEAD "box:7:7 [0] a.cc:1 NCCL WARN Cuda failure 719\n .. box pid 7: Test failure common.cu:4\n",
-        "t.txt:2:1: no rows: no data rows behind the headings, the run failed: box:7:7 [0] a.cc:1 NCCL WARN Cuda "
-        "failure 719");
+    refuse(FACTS HEAD "box:7:7 [0] a.cc:1 NCCL WARN Cuda failure 719\n .. box pid 7: Test failure common.cu:4\n",
+           "t.txt:2:1: no rows: no data rows behind the headings, the run failed: box:7:7 [0] a.cc:1 NCCL WARN Cuda "
+           "failure 719");
     refuse(FACTS HEAD " 8 2 float sum -1 24.2 0.3 0.5 248 24.2 0.3 0.5 0\n" ROW1,
            "t.txt:4:1: wrong results: 248 wrong elements in the row of 8 bytes, which measures nothing "
            "(--lenient "
            "keeps it)");
-    refuse(
-        FACTS HEAD ROW1 "# Out of bounds values : 3 FAILED\n",
-        "t.txt:2:1: wrong results: 3 values out of bounds, says the footer of this run (--lenient keeps it)");
+    refuse(FACTS HEAD ROW1 "# Out of bounds values : 3 FAILED\n",
+           "t.txt:2:1: wrong results: 3 values out of bounds, says the footer of this run (--lenient keeps it)");
     refuse(FACTS HEAD ROW1 " 16384 4096 float su",
            "t.txt:5:2: a row of 4 cells, expected 13: cut or mixed with another "
            "line");
@@ -259,10 +256,9 @@ static void json_reports(void **state)
     refuse("{\"results\": [{\"size\": 8,", "t.txt:1:25: the text ends here: cut");
     refuse("{\"results\": [{\"size\": \"x\"}]}", "t.txt:1:26: expected a number");
     refuse("{\"results\": [{\"size\": 8}]}", "t.txt:1:14: a row without a size or a time");
-    refuse(
-        "{\"results\": [{\"size\": 8, \"out_of_place\": {\"time\": 5, \"nwrong\": 2}}]}",
-        "t.txt:1:1: wrong results: 2 wrong elements in the row of 8 bytes, which measures nothing (--lenient "
-        "keeps it)");
+    refuse("{\"results\": [{\"size\": 8, \"out_of_place\": {\"time\": 5, \"nwrong\": 2}}]}",
+           "t.txt:1:1: wrong results: 2 wrong elements in the row of 8 bytes, which measures nothing (--lenient "
+           "keeps it)");
 }
 
 static void real_files(void **state)
@@ -274,8 +270,7 @@ static void real_files(void **state)
         int ranks;
         double first_us, last_us;
     } cases[] = {
-        {"bugs/85_nccl_wrong_results.txt", "wrong results: 248 wrong elements in the row of 8192 bytes", 0, 0, 0,
-         0, 0},
+        {"bugs/85_nccl_wrong_results.txt", "wrong results: 248 wrong elements in the row of 8192 bytes", 0, 0, 0, 0, 0},
         {"bugs/86_nccl_avg_busbw_zero.txt", NULL, "all_reduce", 2, 8, 24.2, 24.1},
         {"bugs/87_nccl_alltoall_na.txt", NULL, "alltoall", 2, 8, 31.5, 40.25},
         {"bugs/89_nccl_hang_no_rows.txt",
@@ -292,8 +287,7 @@ static void real_files(void **state)
         {"samples/nccl_rtx4090_6gpu_single_row.txt", NULL, "all_reduce", 1, 6, 2275.1, 2275.1},
         {"samples/nccl_rtx6000d_2x8_alltoall_noise.txt", NULL, "alltoall", 24, 16, 55.66, 224292},
         {"samples/nccl_rtxpro6000_2gpu_trx40_allreduce.txt", NULL, "all_reduce", 9, 2, 473.75, 113682},
-        {"samples/nccl_rtxpro6000_2nodes_failed.txt", "NCCL WARN Cuda failure 'named symbol not found'", 0, 0, 0,
-         0, 0},
+        {"samples/nccl_rtxpro6000_2nodes_failed.txt", "NCCL WARN Cuda failure 'named symbol not found'", 0, 0, 0, 0, 0},
         {"bugs/75_table_over_100_percent.txt", "no rows and no headings", 0, 0, 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

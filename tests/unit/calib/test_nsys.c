@@ -4,8 +4,7 @@
 
 #define HEAD "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
 
-static struct k25_nsys *parse(const char *text, const struct k25_evidence_options *options,
-                              struct k25_error *error)
+static struct k25_nsys *parse(const char *text, const struct k25_evidence_options *options, struct k25_error *error)
 {
     *error = (struct k25_error){0};
     return k25_nsys_parse(text, strlen(text), "t.csv", options, error);
@@ -80,9 +79,8 @@ static void headings_of_versions(void **state)
                "all_in_one");
     expect_row("Name,Total Time (ns),Instances,Avg (ns)\nname_first,1234000,2,617000.0\n", "name_first");
     /* a name with commas that nobody quoted */
-    expect_row(
-        "Time (%),Total Time (ns),Instances,Avg (ns),Name\n60.0,1234000,2,617000.0,void a<b, c>(int, int)\n",
-        "void a<b, c>(int, int)");
+    expect_row("Time (%),Total Time (ns),Instances,Avg (ns),Name\n60.0,1234000,2,617000.0,void a<b, c>(int, int)\n",
+               "void a<b, c>(int, int)");
 }
 
 static void columns_and_box(void **state)
@@ -115,8 +113,7 @@ static void cells_with_units(void **state)
 {
     (void)state;
     expect_row("\xef\xbb\xbfTime,Total Time,Instances,Avg,Name\n0.00%,1.234 ms,2,617.000 \xce\xbcs,gui\n", "gui");
-    expect_row("Time,Total Time,Instances,Avg,Name\n\"0,00%\",\"1,234 ms\",2,\"617,000 \xc2\xb5s\",comma\n",
-               "comma");
+    expect_row("Time,Total Time,Instances,Avg,Name\n\"0,00%\",\"1,234 ms\",2,\"617,000 \xc2\xb5s\",comma\n", "comma");
     expect_row("Time;Total Time;Instances;Avg;Name\n0,00%;1,234 ms;2;617,000 us;semicolon\n", "semicolon");
     expect_row("Time\tTotal Time\tInstances\tAvg\tName\n0%\t1.234.000 ns\t2\t617.000,0 ns\tgerman\n", "german");
     expect_row("Time,Total Time,Instances,Avg,Name\n0.00%,\"1,234,000 ns\",2,\"617,000 ns\",ns\n", "ns");
@@ -125,8 +122,7 @@ static void cells_with_units(void **state)
 static void several_tables(void **state)
 {
     (void)state;
-    struct k25_nsys *nsys =
-        read_good(HEAD "60.0,10,2,5.0,5.0,5,5,0.0,a\n" HEAD "60.0,20,2,10.0,5.0,5,5,0.0,a\n" HEAD);
+    struct k25_nsys *nsys = read_good(HEAD "60.0,10,2,5.0,5.0,5,5,0.0,a\n" HEAD "60.0,20,2,10.0,5.0,5,5,0.0,a\n" HEAD);
     assert_int_equal(nsys->tables, 2);
     assert_near(nsys->table[1].total_ns, 20);
     k25_nsys_free(nsys);
@@ -135,7 +131,7 @@ static void several_tables(void **state)
 static void refuses(void **state)
 {
     (void)state;
-#define NO_SUMMARY                                                                                                \
+#define NO_SUMMARY                                                                                                     \
     "t.csv: no kernel summary among its reports, expected that of 'nsys stats -r cuda_gpu_kern_sum -f csv'"
     refuse("hello\n", NO_SUMMARY);
     refuse("", "t.csv: the file is empty, expected a kernel summary of nsys stats -r cuda_gpu_kern_sum -f csv");
@@ -143,11 +139,10 @@ static void refuses(void **state)
     refuse("Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n50.0,100,1,100.0,cudaFree\n", NO_SUMMARY);
     refuse("Time (%),Total Time (ns),Instances,Avg (ns),Style,Range\n50.0,100,1,100.0,PushPop,step\n", NO_SUMMARY);
     refuse("Time (%),Total Time (ns),Instances,Avg (ns),Operation\n50.0,100,1,100.0,[CUDA memcpy]\n", NO_SUMMARY);
-    refuse(
-        "Processing [p.sqlite] with [/x/cuda_gpu_kern_sum.py]... \nSKIPPED: p.sqlite does not contain CUDA kernel "
-        "data.\n",
-        "t.csv:2:1: no kernel data: nsys says 'SKIPPED: p.sqlite does not contain CUDA kernel data.'. Record the "
-        "workers too (nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node)");
+    refuse("Processing [p.sqlite] with [/x/cuda_gpu_kern_sum.py]... \nSKIPPED: p.sqlite does not contain CUDA kernel "
+           "data.\n",
+           "t.csv:2:1: no kernel data: nsys says 'SKIPPED: p.sqlite does not contain CUDA kernel data.'. Record the "
+           "workers too (nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node)");
     refuse(HEAD "60.0,10,2,5.0,5.0,5,5,0.0,a\n40.0,10,2,5.0\n", "t.csv:3:1: a row of 4 cells, expected 9: cut");
     refuse(HEAD "60.0,x,2,5.0,5.0,5,5,0.0,a\n", "t.csv:2:6: 'x' is not a time");
     refuse(HEAD "60.0,10,2.5,5.0,5.0,5,5,0.0,a\n", "t.csv:2:9: '2.5' is not a number of instances");

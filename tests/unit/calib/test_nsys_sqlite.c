@@ -1,18 +1,18 @@
 /* SQLite exports of nsys: kernels by device, graphs without kernels, columns that are not there, damage. */
 #include <sqlite3.h>
 
-#include "calib/rules/kernel_rules.h"
 #include "calib/readers/nsys/sqlite.h"
+#include "calib/rules/kernel_rules.h"
 #include "tests/unit/evidence_check.h"
 
-#define NAMES                                                                                                     \
-    "CREATE TABLE StringIds(id integer primary key, value text);"                                                 \
+#define NAMES                                                                                                          \
+    "CREATE TABLE StringIds(id integer primary key, value text);"                                                      \
     "INSERT INTO StringIds VALUES (1, 'void gemm<1>(int)'), (2, 'gemm'), (3, 'ncclDevKernel_AllReduce_Sum');"
-#define KERNELS                                                                                                   \
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start int, end int, deviceId int, globalPid int, demangledName int," \
+#define KERNELS                                                                                                        \
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start int, end int, deviceId int, globalPid int, demangledName int,"      \
     " shortName int, graphNodeId int);"
-#define GRAPHS                                                                                                    \
-    "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start int, end int, deviceId int, graphId int);"                \
+#define GRAPHS                                                                                                         \
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start int, end int, deviceId int, graphId int);"                     \
     "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (15000, 86875, 0, 1), (115000, 186875, 0, 1);"
 #define ADD "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES "
 
@@ -84,11 +84,10 @@ static void refuse(const char *sql, const char *words)
 static void two_devices(void **state)
 {
     (void)state;
-    struct k25_nsys_database *nsys =
-        read_made(NAMES KERNELS GRAPHS ADD
-                  "(100, 150, 1, 16777216 * 12, 3, 3, 7), (10, 20, 0, 16777216 * 11 + 5, 1, 2, NULL),"
-                  "(30, 60, 0, 16777216 * 11 + 5, 1, 2, 8), (60, 65, 0, 16777216 * 11 + 5, 3, 3, 9)",
-                  NULL);
+    struct k25_nsys_database *nsys = read_made(
+        NAMES KERNELS GRAPHS ADD "(100, 150, 1, 16777216 * 12, 3, 3, 7), (10, 20, 0, 16777216 * 11 + 5, 1, 2, NULL),"
+                                 "(30, 60, 0, 16777216 * 11 + 5, 1, 2, 8), (60, 65, 0, 16777216 * 11 + 5, 3, 3, 9)",
+        NULL);
     assert_int_equal(nsys->devices, 2);
     assert_int_equal(nsys->kernels, 4);
     assert_int_equal(nsys->graph_kernels, 3);
@@ -133,8 +132,8 @@ static void processes_apart(void **state)
 static void graph_level_only(void **state)
 {
     (void)state;
-#define ONLY                                                                                                      \
-    "graph level only: 2 replays of CUDA graphs, 143.75 us in all, and none of their kernels, re-record with "    \
+#define ONLY                                                                                                           \
+    "graph level only: 2 replays of CUDA graphs, 143.75 us in all, and none of their kernels, re-record with "         \
     "--cuda-graph-trace=node"
     refuse(NAMES GRAPHS, ONLY);
     refuse(NAMES GRAPHS KERNELS, ONLY);
@@ -178,7 +177,7 @@ static void columns_that_come_and_go(void **state)
 static void nothing_in_it(void **state)
 {
     (void)state;
-#define NO_KERNELS                                                                                                \
+#define NO_KERNELS                                                                                                     \
     "no kernel data. Record the workers too (nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node)"
     refuse(NAMES, NO_KERNELS);
     refuse(NAMES KERNELS, NO_KERNELS);
@@ -295,8 +294,7 @@ static void unfinished(void **state)
 }
 
 /* The time of a class on one device. */
-static double class_us(const struct k25_kernel_rules *rules, const struct k25_nsys_device *device,
-                       const char *class)
+static double class_us(const struct k25_kernel_rules *rules, const struct k25_nsys_device *device, const char *class)
 {
     double ns = 0;
     for (size_t i = 0; i < device->table.rows; i++) {

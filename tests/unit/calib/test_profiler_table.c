@@ -63,11 +63,11 @@ static void reads_rows(void **state)
 static void knows_ranges(void **state)
 {
     (void)state;
-    struct k25_profiler_tables *tables = read_good(
-        OPEN "execute_co     0.000us     0.000us     1.700ms     1.700ms           2\n"
-             "nccl:all_r     0.000us     0.000us   250.500us   250.500us           4\n"
-             "my_forward     0.000us     0.000us     1.979s      1.979s            1\n"
-             "Memcpy Hto     0.000us     0.000us     1.000us     1.000us           1\n" GEMM ONE RULE FOOT);
+    struct k25_profiler_tables *tables =
+        read_good(OPEN "execute_co     0.000us     0.000us     1.700ms     1.700ms           2\n"
+                       "nccl:all_r     0.000us     0.000us   250.500us   250.500us           4\n"
+                       "my_forward     0.000us     0.000us     1.979s      1.979s            1\n"
+                       "Memcpy Hto     0.000us     0.000us     1.000us     1.000us           1\n" GEMM ONE RULE FOOT);
     const struct k25_profiler_table *table = &tables->table[0];
     for (int i = 0; i < 3; i++)
         assert_int_equal(table->row[i].level, K25_LEVEL_ANNOTATION);
@@ -165,10 +165,9 @@ static void layerwise(void **state)
     assert_int_equal(table->row[2].depth, 2);
     assert_int_equal(table->row[1].level, K25_LEVEL_ANNOTATION);
     k25_profiler_tables_free(tables);
-    refuse(
-        "layer      | cuda_time_us\nModel      |         0.00\n|- replay  |         0.00\n",
-        "t.txt:1:1: no kernel time in a table of 2 rows: kernels inside CUDA graphs are not recorded here, re-run "
-        "with --enforce-eager or use the kineto trace");
+    refuse("layer      | cuda_time_us\nModel      |         0.00\n|- replay  |         0.00\n",
+           "t.txt:1:1: no kernel time in a table of 2 rows: kernels inside CUDA graphs are not recorded here, re-run "
+           "with --enforce-eager or use the kineto trace");
     refuse("name | cuda_time_us\nM    | x\n", "t.txt:2:8: 'x' is not a number of microseconds");
 }
 
@@ -176,29 +175,25 @@ static void refuses(void **state)
 {
     (void)state;
     refuse("", "t.txt: the file is empty, expected a key_averages table");
-    refuse("hello\n",
-           "t.txt: no table of rows, expected a print of key_averages().table(): a line of dashes, headings "
-           "that start with 'Name', a line of dashes, rows");
+    refuse("hello\n", "t.txt: no table of rows, expected a print of key_averages().table(): a line of dashes, headings "
+                      "that start with 'Name', a line of dashes, rows");
     refuse("-----  -----  -----\n Name  Self CPU  # of Calls\n-----  -----  -----\n   a    1us   3\n"
            "-----  -----  -----\n",
            "t.txt:2:1: no CUDA columns in a table of 1 row: the capture holds CPU time only, profile with "
            "ProfilerActivity.CUDA");
-    refuse(
-        OPEN "        aa     1.000us     1.000us     0.000us     0.000us           2\n" RULE,
-        "t.txt:2:1: no kernel time in a table of 1 row: kernels inside CUDA graphs are not recorded here, re-run "
-        "with --enforce-eager or use the kineto trace");
+    refuse(OPEN "        aa     1.000us     1.000us     0.000us     0.000us           2\n" RULE,
+           "t.txt:2:1: no kernel time in a table of 1 row: kernels inside CUDA graphs are not recorded here, re-run "
+           "with --enforce-eager or use the kineto trace");
     refuse(OPEN GEMM, "t.txt:2:1: the table that starts here never closes: the text was cut behind its row 1");
-    refuse(OPEN GEMM "cross_1sta     0.000us     0.0",
-           "t.txt:5:28: a row of 3 cells, expected 6: cut or mixed with "
-           "another line");
+    refuse(OPEN GEMM "cross_1sta     0.000us     0.0", "t.txt:5:28: a row of 3 cells, expected 6: cut or mixed with "
+                                                       "another line");
     refuse(OPEN "nvjet_a...     0.000us     0.000us        1500     1.500ms           2\n" RULE,
            "t.txt:4:43: '1500' is not a time with a unit (us, ms, s)");
     refuse(OPEN "nvjet_a...     0.000us     0.000us     1.500ms     1.500ms         2.5\n" RULE,
            "t.txt:4:68: '2.5' is not a number of calls");
     refuse(OPEN "nvjet_a...     0.000us     0.000us    -1.500ms     1.500ms           2\n" RULE,
            "t.txt:4:39: '-1.500ms' is not a time with a unit (us, ms, s)");
-    refuse(OPEN GEMM RULE "Self CUDA time total: 1.5\n",
-           "t.txt:6:23: '1.5' is not a time with a unit (us, ms, s)");
+    refuse(OPEN GEMM RULE "Self CUDA time total: 1.5\n", "t.txt:6:23: '1.5' is not a time with a unit (us, ms, s)");
     refuse(RULE "      Name    Self CPU   CPU total   Self CUDA  CUDA total\n" RULE GEMM RULE,
            "t.txt:2:7: 5 headings under 6 runs of dashes: lines were wrapped or cut");
 }
@@ -207,17 +202,15 @@ static void keeps_what_was_good(void **state)
 {
     (void)state;
     struct k25_error error;
-    struct k25_profiler_tables *tables =
-        parse(OPEN GEMM "nvjet_b...     0.000us     0.000us        1500     1.500ms           2\n" ONE, &lenient,
-              &error);
+    struct k25_profiler_tables *tables = parse(
+        OPEN GEMM "nvjet_b...     0.000us     0.000us        1500     1.500ms           2\n" ONE, &lenient, &error);
     assert_non_null(tables);
     assert_int_equal(tables->table[0].rows, 2);
     assert_false(tables->table[0].closed);
     assert_int_equal(tables->left_out.count, 2); /* the row, and the end of the table */
     assert_string_equal(tables->left_out.first, "t.txt:5:43: '1500' is not a time with a unit (us, ms, s)");
     k25_profiler_tables_free(tables);
-    assert_null(
-        parse("-----  -----  -----\n Name  Self CPU  # of Calls\n-----  -----  -----\n", &lenient, &error));
+    assert_null(parse("-----  -----  -----\n Name  Self CPU  # of Calls\n-----  -----  -----\n", &lenient, &error));
     assert_says(error, "no CUDA columns");
 }
 

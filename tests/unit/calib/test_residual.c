@@ -18,8 +18,8 @@ static int prepare(void **state)
     if (enter_folder(state) != 0)
         return -1;
     bool ok = k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error) &&
-              k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &machine,
-                               NULL, &error) &&
+              k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &machine, NULL,
+                               &error) &&
               k25_priors_load(K25_SOURCE_DIR "/hw/params/params.yaml", &priors, NULL, &error);
     memcpy(centres.value, priors.centre, sizeof centres.value);
     if (!ok)
@@ -299,12 +299,10 @@ static void mistakes_have_a_position(void **state)
          "set.yaml:7:5: residuals: kernels of class bmm have no table"},
         {"residuals:\n  - {class: mla, sites: [[1, 2, 3, 0]]}\n  - {class: mla, sites: [[1, 2, 3, 0]]}\n",
          "set.yaml:8:5: residuals: a second table of class mla"},
-        {"residuals:\n  - {class: mla, sites: []}\n",
-         "set.yaml:7:25: residuals: expected a list of 1 to 4000 sites"},
+        {"residuals:\n  - {class: mla, sites: []}\n", "set.yaml:7:25: residuals: expected a list of 1 to 4000 sites"},
         {"residuals:\n  - {class: mla, sites: [[1, 2, 3]]}\n",
          "set.yaml:7:26: residuals: expected a list of three numbers of the shape and a logarithm"},
-        {"residuals:\n  - {class: mla, sites: [[1, two, 3, 0]]}\n",
-         "set.yaml:7:30: residuals: expected a number"},
+        {"residuals:\n  - {class: mla, sites: [[1, two, 3, 0]]}\n", "set.yaml:7:30: residuals: expected a number"},
         {"residuals:\n  - {class: mla, sites: [[1, 2, 0, 0]]}\n",
          "set.yaml:7:33: residuals: 0, expected a number above 0, up to 1e12"},
         {"residuals:\n  - {class: mla, sites: [[1, 2, 3, 11]]}\n",
@@ -354,8 +352,7 @@ static void hidden_half(const char *name, const char *part, double bar, int fami
     char path[1024];
     struct stat info;
     const char *shared = getenv("K25_SHARED");
-    snprintf(path, sizeof path, "%s/data/kernels/%s.csv.gz", shared ? shared : K25_SOURCE_DIR "/../shared",
-             name);
+    snprintf(path, sizeof path, "%s/data/kernels/%s.csv.gz", shared ? shared : K25_SOURCE_DIR "/../shared", name);
     if (stat(path, &info) != 0) {
         print_message("NOT TESTED: %s is not there (K25_SHARED names the folder)\n", path);
         skip();

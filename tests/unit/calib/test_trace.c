@@ -4,11 +4,11 @@
 
 static struct reading reading;
 
-#define GPU(ts, dur)                                                                                              \
-    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":" ts ",\"dur\":" dur           \
-    ",\"args\":{}}"
-#define OP(name)                                                                                                  \
-    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name                                                           \
+#define GPU(ts, dur)                                                                                                   \
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":" ts ",\"dur\":" dur ",\"args\":{}" \
+                                                                                                        "}"
+#define OP(name)                                                                                                       \
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name                                                                \
     "\",\"pid\":1,\"tid\":1,\"ts\":3,\"dur\":1,\"args\":{\"External id\":5}}"
 #define TRACE(events) "{\"schemaVersion\":1,\"traceEvents\":[\n" events "\n],\"traceName\":\"t\"}"
 
@@ -36,15 +36,14 @@ static void done(void)
 static void kernel_fields(void **state)
 {
     (void)state;
-    read_ok(
-        TRACE("{\n    \"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel\", \"pid\": 0, \"tid\": 7,\n"
-              "    \"ts\": 6520618854744.421, \"dur\": 12.640,\n    \"args\": {\n      \"External id\": 5129,\n"
-              "      \"queued\": 0, \"device\": 3, \"context\": 1,\n      \"stream\": 20, \"correlation\": 40213,"
-              " \"grid\": [188, 1, 1], \"blocks per SM\": 1.5e-05, \"graph id\": 3,\n"
-              "      \"graph node id\": 12884901889, \"Collective name\": \"allreduce\", \"In msg nelems\": 1024,"
-              " \"Out msg nelems\": 2048, \"Group size\": 8, \"dtype\": \"BFloat16\", \"Seq\": 17,"
-              " \"Process Group Name\": \"tp\", \"Process Group Ranks\": \"[0, 1]\"\n    }\n  }"),
-        1);
+    read_ok(TRACE("{\n    \"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"ncclDevKernel\", \"pid\": 0, \"tid\": 7,\n"
+                  "    \"ts\": 6520618854744.421, \"dur\": 12.640,\n    \"args\": {\n      \"External id\": 5129,\n"
+                  "      \"queued\": 0, \"device\": 3, \"context\": 1,\n      \"stream\": 20, \"correlation\": 40213,"
+                  " \"grid\": [188, 1, 1], \"blocks per SM\": 1.5e-05, \"graph id\": 3,\n"
+                  "      \"graph node id\": 12884901889, \"Collective name\": \"allreduce\", \"In msg nelems\": 1024,"
+                  " \"Out msg nelems\": 2048, \"Group size\": 8, \"dtype\": \"BFloat16\", \"Seq\": 17,"
+                  " \"Process Group Name\": \"tp\", \"Process Group Ranks\": \"[0, 1]\"\n    }\n  }"),
+            1);
     const struct k25_trace_event *event = &reading.events[0];
     assert_int_equal(event->ts_ns, 6520618854744421);
     assert_int_equal(event->dur_ns, 12640);
@@ -178,9 +177,8 @@ static void kinds(void **state)
                   "parent id\":null}},"
                   "{\"ph\":\"X\",\"cat\":\"martian\",\"name\":\"m\",\"ts\":1,\"dur\":2}," OP("a{b}\\\"c")),
             0);
-    static const enum k25_trace_kind want[] = {K25_TRACE_MEMCPY,         K25_TRACE_MEMSET,
-                                               K25_TRACE_RUNTIME,        K25_TRACE_ANNOTATION,
-                                               K25_TRACE_GPU_ANNOTATION, K25_TRACE_ANNOTATION};
+    static const enum k25_trace_kind want[] = {K25_TRACE_MEMCPY,     K25_TRACE_MEMSET,         K25_TRACE_RUNTIME,
+                                               K25_TRACE_ANNOTATION, K25_TRACE_GPU_ANNOTATION, K25_TRACE_ANNOTATION};
     assert_int_equal(reading.count, 6);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(reading.events[i].kind, want[i]);
@@ -240,16 +238,15 @@ static void damaged_kernels(void **state)
 static void kept_damage(void **state)
 {
     (void)state;
-    read_ok(
-        TRACE(OP("<eval>: C:\\exp\\q.py") "," OP("caf\xe9") "," OP(
-            "new\nline\tand \x01 control") ","
-                                           "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":"
-                                           "\"\\u00e9\\ud83d\\ude00\\ud800\\n\xe9\",\"ts\":1,\"dur\":2,\"args\":{"
-                                           "\"Process Group Description\": "
-                                           ",\"x\":-nan(ind),\"y\":Infinity,\"z\":None,"
-                                           "\"correlation\":340282366920938463463374607431768211455,\"device\":2}"
-                                           "}"),
-        1);
+    read_ok(TRACE(OP("<eval>: C:\\exp\\q.py") "," OP("caf\xe9") "," OP(
+                "new\nline\tand \x01 control") ","
+                                               "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":"
+                                               "\"\\u00e9\\ud83d\\ude00\\ud800\\n\xe9\",\"ts\":1,\"dur\":2,\"args\":{"
+                                               "\"Process Group Description\": "
+                                               ",\"x\":-nan(ind),\"y\":Infinity,\"z\":None,"
+                                               "\"correlation\":340282366920938463463374607431768211455,\"device\":2}"
+                                               "}"),
+            1);
     assert_int_equal(reading.info.damaged_events, 0);
     assert_int_equal(reading.info.damaged_strings, 1);
     assert_int_equal(reading.info.invalid_utf8, 2);
@@ -272,13 +269,10 @@ static void roots(void **state)
     done();
     read_ok("{\"a\":{\"traceEvents\":1},\"traceEvents\":{\"traceEvents\":[" GPU("1", "2") "]}}", 1);
     done();
-    read_ok(
-        "{\"traceEvents\":[{\"x\":1,\"traceEvents\":[" GPU("1", "2") "]},{\"traceEvents\":[" GPU("1", "2") "]}]}",
-        2);
+    read_ok("{\"traceEvents\":[{\"x\":1,\"traceEvents\":[" GPU("1", "2") "]},{\"traceEvents\":[" GPU("1", "2") "]}]}",
+            2);
     done();
-    read_ok(
-        "{\"traceEvents\":[" GPU("1", "2") "],\"INFO\":[\"a\",\"event \"id\": 64, lost\"],\"traceName\":\"t\"}",
-        1);
+    read_ok("{\"traceEvents\":[" GPU("1", "2") "],\"INFO\":[\"a\",\"event \"id\": 64, lost\"],\"traceName\":\"t\"}", 1);
     assert_true(reading.info.damaged_root);
     done();
     read_ok("{\"x\":[\"a\"b],\"traceEvents\":[" GPU("1", "2") "]}", 1);
@@ -287,12 +281,12 @@ static void roots(void **state)
     read_ok(TRACE(GPU("1", "2")) TRACE(GPU("1", "2")), 1);
     assert_true(reading.info.extra_document);
     done();
-    read_ok("{\"computeProperties\":[{\"id\":0,\"name\":\"V100\",\"multiProcessorCount\":80},{\"name\":\"B\"}],"
-            "\"distributedInfo\":{\"backend\":\"nccl\",\"pg_config\":[{\"rank\":9}],\"rank\":3,\"nccl_version\":"
-            "\"2.28\"},"
-            "\"baseTimeNanoseconds\":1767189312000000000,\"traceEvents\":[" GPU(
-                "1", "2") "],\"displayTimeUnit\":\"ms\"}",
-            1);
+    read_ok(
+        "{\"computeProperties\":[{\"id\":0,\"name\":\"V100\",\"multiProcessorCount\":80},{\"name\":\"B\"}],"
+        "\"distributedInfo\":{\"backend\":\"nccl\",\"pg_config\":[{\"rank\":9}],\"rank\":3,\"nccl_version\":"
+        "\"2.28\"},"
+        "\"baseTimeNanoseconds\":1767189312000000000,\"traceEvents\":[" GPU("1", "2") "],\"displayTimeUnit\":\"ms\"}",
+        1);
     assert_string_equal(reading.info.device, "V100");
     assert_int_equal(reading.info.devices, 2);
     assert_int_equal(reading.info.multiprocessors, 80);
@@ -327,22 +321,19 @@ static void no_traces(void **state)
     (void)state;
     read_refused("", "t.json: empty file");
     read_refused(" \n\n ", "t.json: empty file: holds nothing but blanks");
-    read_refused("<!DOCTYPE html><html>404</html>",
-                 "t.json: HTML or XML (an error page of a download?), not a trace");
+    read_refused("<!DOCTYPE html><html>404</html>", "t.json: HTML or XML (an error page of a download?), not a trace");
     read_refused("version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
                  "t.json: git-lfs pointer, not the file itself: fetch it with 'git lfs pull'");
-    read_refused(
-        "{\"schema\":\"1.1.1-chakra.0.0.4\",\"nodes\":[{\"id\":1}]}",
-        "t.json: PyTorch execution trace (Chakra), not a Kineto trace: export one with export_chrome_trace()");
+    read_refused("{\"schema\":\"1.1.1-chakra.0.0.4\",\"nodes\":[{\"id\":1}]}",
+                 "t.json: PyTorch execution trace (Chakra), not a Kineto trace: export one with export_chrome_trace()");
     read_refused("{\"rocprofiler-sdk-tool\":[{\"metadata\":{}}]}",
                  "t.json: rocprofv3 output, not a torch.profiler trace");
     read_refused("{\"traceEvents\":null}",
                  "t.json: no traceEvents: it is not a list (the root begins with 'traceEvents')");
     read_refused("{\"date\":\"x\",\"completed\":4}",
                  "t.json: no traceEvents, so not a torch.profiler trace (the root begins with 'date')");
-    read_refused("[{\"file\":\"x\"}]",
-                 "t.json: a list without a single trace event (an object with \"ph\"), so not a "
-                 "torch.profiler trace");
+    read_refused("[{\"file\":\"x\"}]", "t.json: a list without a single trace event (an object with \"ph\"), so not a "
+                                       "torch.profiler trace");
     read_refused("\n\x13\x08\x01\x12", "t.json: Perfetto protobuf, not a Chrome JSON trace");
     read_refused("Name  Self CPU", "t.json: not JSON: a trace starts with '{' or '['");
     struct k25_error error;
@@ -357,10 +348,9 @@ static void verdicts(void **state)
     struct k25_error error;
     read_ok(TRACE(""), 0);
     assert_false(k25_trace_check("t.json", &reading.info, &error));
-    assert_error(
-        error, K25_NEGATIVE,
-        "t.json: no GPU events (0 CPU operators and Python calls): the capture was CPU-only, taken while the "
-        "engine was idle, or the GPU side of the profiler did not start");
+    assert_error(error, K25_NEGATIVE,
+                 "t.json: no GPU events (0 CPU operators and Python calls): the capture was CPU-only, taken while the "
+                 "engine was idle, or the GPU side of the profiler did not start");
     done();
     put_file("a_async_llm.1.pt.trace.json", TRACE(OP("a")), sizeof TRACE(OP("a")) - 1);
     read_file("a_async_llm.1.pt.trace.json", false, &reading);

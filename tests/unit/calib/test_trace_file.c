@@ -3,11 +3,11 @@
 
 static struct reading reading;
 
-#define GPU(ts, dur)                                                                                              \
-    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":" ts ",\"dur\":" dur           \
-    ",\"args\":{}}"
-#define OP(name)                                                                                                  \
-    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name                                                           \
+#define GPU(ts, dur)                                                                                                   \
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":" ts ",\"dur\":" dur ",\"args\":{}" \
+                                                                                                        "}"
+#define OP(name)                                                                                                       \
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name                                                                \
     "\",\"pid\":1,\"tid\":1,\"ts\":3,\"dur\":1,\"args\":{\"External id\":5}}"
 #define TRACE(events) "{\"schemaVersion\":1,\"traceEvents\":[\n" events "\n],\"traceName\":\"t\"}"
 
@@ -38,8 +38,7 @@ static void deep_and_long(void **state)
     size_t deep = 100000, size = 0, longest = 3 << 20;
     char *text = malloc(longest * 3);
     size += (size_t)sprintf(
-        text, "{\"x\":[\"%*s\"],\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"args\":{\"d\":", (int)longest,
-        "");
+        text, "{\"x\":[\"%*s\"],\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"args\":{\"d\":", (int)longest, "");
     memset(text + size, '[', deep);
     memset(text + size + deep, ']', deep);
     size += 2 * deep;
@@ -69,12 +68,11 @@ static void pieces(void **state)
     for (int i = 0; i < EVENTS; i++) {
         int dur = 1 + (int)(chance(&seed) % 100000);
         total += dur;
-        size +=
-            (size_t)sprintf(text + size,
-                            "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k%d%s\",\"ts\":%d.%03d,\"dur\":%d.%03d,"
-                            "\"args\":{\"stream\":%d,\"correlation\":%d}}",
-                            i == 0 ? "" : ",\n", i % 37, i % 5 == 0 ? "\\u00e9" : "", i + 1, i % 1000, dur / 1000,
-                            dur % 1000, i % 3, i);
+        size += (size_t)sprintf(text + size,
+                                "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k%d%s\",\"ts\":%d.%03d,\"dur\":%d.%03d,"
+                                "\"args\":{\"stream\":%d,\"correlation\":%d}}",
+                                i == 0 ? "" : ",\n", i % 37, i % 5 == 0 ? "\\u00e9" : "", i + 1, i % 1000, dur / 1000,
+                                dur % 1000, i % 3, i);
     }
     size += (size_t)sprintf(text + size, "]}");
     put_file("t.json", text, size);
@@ -89,8 +87,8 @@ static void pieces(void **state)
 #pragma omp parallel for num_threads(4) reduction(&& : fine)
     for (int i = 0; i < 8; i++) {
         struct k25_trace_info info;
-        fine = k25_trace_read("t.json", NULL, NULL, NULL, &info, NULL) &&
-               info.busy_ns[K25_TRACE_KERNEL] == total && fine;
+        fine =
+            k25_trace_read("t.json", NULL, NULL, NULL, &info, NULL) && info.busy_ns[K25_TRACE_KERNEL] == total && fine;
         k25_trace_info_free(&info);
     }
     assert_true(fine);

@@ -3,8 +3,15 @@
 
 static struct k25_attention_work mla_work(void)
 {
-    return (struct k25_attention_work){.sequences = 3, .rows = 4, .context = 6400, .heads = 8, .key_dim = 576,
-                                       .value_dim = 512, .cache_bytes = 1152, .splits = 64, .sms = 100};
+    return (struct k25_attention_work){.sequences = 3,
+                                       .rows = 4,
+                                       .context = 6400,
+                                       .heads = 8,
+                                       .key_dim = 576,
+                                       .value_dim = 512,
+                                       .cache_bytes = 1152,
+                                       .splits = 64,
+                                       .sms = 100};
 }
 
 static void rows_of_a_sequence_share_a_walk_of_the_latents(void **state)
@@ -41,8 +48,9 @@ static void heads_are_padded_to_blocks_of_16(void **state)
     (void)state;
     struct k25_params params = round_params();
     struct k25_attention_work work = mla_work();
-    static const struct { double heads, rows, blocks; } cases[] = {
-        {8, 1, 1}, {16, 1, 1}, {17, 1, 2}, {64, 1, 4}, {8, 2, 1}, {8, 3, 2}, {64, 4, 16}};
+    static const struct {
+        double heads, rows, blocks;
+    } cases[] = {{8, 1, 1}, {16, 1, 1}, {17, 1, 2}, {64, 1, 4}, {8, 2, 1}, {8, 3, 2}, {64, 4, 16}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         work.heads = cases[i].heads;
         work.rows = cases[i].rows;
@@ -60,7 +68,9 @@ static void splits_follow_the_context_without_a_graph(void **state)
     work.splits = 0;
     /* 12 whole splits are 16 parts: 96 thread blocks, one wave of 400 tokens. A context below one split is
      * walked whole. 1953 are 2048, cut to twice the SMs: 1200 blocks are 12 waves of 5000. */
-    static const struct { double context, serial; } cases[] = {{6400, 400}, {300, 300}, {1000000, 60000}};
+    static const struct {
+        double context, serial;
+    } cases[] = {{6400, 400}, {300, 300}, {1000000, 60000}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         work.context = cases[i].context;
         assert_true(k25_mla_call(&work, &params).serial == cases[i].serial);
@@ -71,8 +81,15 @@ static void grouped_queries(void **state)
 {
     (void)state;
     struct k25_params params = round_params(); /* 128 tokens a split */
-    struct k25_attention_work work = {.sequences = 2, .rows = 3, .context = 1000, .heads = 16, .kv_heads = 1,
-                                      .key_dim = 128, .value_dim = 128, .cache_bytes = 512, .sms = 100};
+    struct k25_attention_work work = {.sequences = 2,
+                                      .rows = 3,
+                                      .context = 1000,
+                                      .heads = 16,
+                                      .kv_heads = 1,
+                                      .key_dim = 128,
+                                      .value_dim = 128,
+                                      .cache_bytes = 512,
+                                      .sms = 100};
     /* 48 queries of a key head are 3 tiles for each of 2 sequences; 200 slots would take 33 splits, the context
      * has 8 of 128 tokens. */
     struct k25_kernel_call call = k25_gqa_call(&work, &params);
@@ -87,8 +104,15 @@ static void many_sequences_leave_no_splits(void **state)
 {
     (void)state;
     struct k25_params params = round_params();
-    struct k25_attention_work work = {.sequences = 128, .rows = 1, .context = 1000, .heads = 16, .kv_heads = 2,
-                                      .key_dim = 256, .value_dim = 256, .cache_bytes = 2048, .sms = 100};
+    struct k25_attention_work work = {.sequences = 128,
+                                      .rows = 1,
+                                      .context = 1000,
+                                      .heads = 16,
+                                      .kv_heads = 2,
+                                      .key_dim = 256,
+                                      .value_dim = 256,
+                                      .cache_bytes = 2048,
+                                      .sms = 100};
     /* 256 tiles on 200 slots walk all 1000 tokens of heads twice as wide: 1.28 x 1000 x 2 */
     struct k25_kernel_call call = k25_gqa_call(&work, &params);
     assert_true(call.items == 256 && call.bytes == 128 * 1000 * 2048.0);
@@ -100,15 +124,15 @@ static void indexer_scores(void **state)
     (void)state;
     struct k25_params params = round_params();
     struct k25_gpu gpu = round_gpu();
-    struct k25_attention_work work = {.sequences = 2, .rows = 3, .context = 5000, .heads = 32, .key_dim = 128,
-                                      .cache_bytes = 132, .sms = 100};
+    struct k25_attention_work work = {
+        .sequences = 2, .rows = 3, .context = 5000, .heads = 32, .key_dim = 128, .cache_bytes = 132, .sms = 100};
     struct k25_kernel_call call = k25_indexer_call(&work);
     /* 2 x 5000 x 132 read, 6 x 5000 FP32 scores written; 2 x 6 x 32 x 128 x 5000 */
     assert_true(call.class == K25_KERNEL_INDEXER && call.launches == 1 && call.serial == 0 && call.items == 0);
     assert_true(call.bytes == 1440000 && call.flops == 245760000);
     struct k25_kernel_cost cost = k25_kernel_cost(&call, &gpu, &params);
     assert_close(cost.floor, 10e-6, 1e-12);
-    assert_close(cost.memory, 1440000 / 540e9, 1e-12);          /* 1 TB/s x 0.9 x 0.6 */
+    assert_close(cost.memory, 1440000 / 540e9, 1e-12);           /* 1 TB/s x 0.9 x 0.6 */
     assert_close(cost.compute, 245760000 / (0.4 * 1e15), 1e-12); /* of the FP8 peak */
 }
 
@@ -140,10 +164,14 @@ static void exchanges_cost_one_hop_and_their_volume(void **state)
 {
     (void)state;
     struct k25_params params = round_params(); /* Simple: 8 + 3 us; 0.8 of the bandwidth */
-    struct k25_group group = {.n = 8, .ring_latency = 0.5e-6, .ring_bandwidth = 50e9, .peer_latency = 1e-6,
-                              .peer_bandwidth = 100e9, .lone_bandwidth = 60e9};
-    assert_close(k25_alltoall_time(8e6, &group, &params), 112e-6, 1e-12);  /* 11 + 1 + 8 MB at 80 GB/s */
-    assert_close(k25_send_time(8e6, &group, &params), 211.5e-6, 1e-12);    /* 11 + 0.5 + 8 MB at 40 GB/s */
+    struct k25_group group = {.n = 8,
+                              .ring_latency = 0.5e-6,
+                              .ring_bandwidth = 50e9,
+                              .peer_latency = 1e-6,
+                              .peer_bandwidth = 100e9,
+                              .lone_bandwidth = 60e9};
+    assert_close(k25_alltoall_time(8e6, &group, &params), 112e-6, 1e-12); /* 11 + 1 + 8 MB at 80 GB/s */
+    assert_close(k25_send_time(8e6, &group, &params), 211.5e-6, 1e-12);   /* 11 + 0.5 + 8 MB at 40 GB/s */
     group.n = 1;
     assert_true(k25_alltoall_time(8e6, &group, &params) == 0);
 }

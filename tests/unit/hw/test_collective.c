@@ -5,8 +5,12 @@
 
 static struct k25_group group_of(int n)
 {
-    return (struct k25_group){.n = n, .ring_latency = 1e-6, .ring_bandwidth = 50e9, .peer_latency = 2e-6,
-                              .peer_bandwidth = 40e9, .lone_bandwidth = 40e9};
+    return (struct k25_group){.n = n,
+                              .ring_latency = 1e-6,
+                              .ring_bandwidth = 50e9,
+                              .peer_latency = 2e-6,
+                              .peer_bandwidth = 40e9,
+                              .lone_bandwidth = 40e9};
 }
 
 /* base 4 us, hop 0.5, eta_ll 0.4, exponent 0.5, LL up to 500 KB; LL128 hop 0.2; Simple 8 + 3 a hop; eta 0.8, ring
@@ -75,8 +79,8 @@ static void one_gpu_moves_nothing(void **state)
 {
     (void)state;
     struct k25_params params = hand_params(1.2);
-    struct k25_group group = {.n = 1, .ring_bandwidth = INFINITY, .peer_bandwidth = INFINITY,
-                              .lone_bandwidth = INFINITY};
+    struct k25_group group = {
+        .n = 1, .ring_bandwidth = INFINITY, .peer_bandwidth = INFINITY, .lone_bandwidth = INFINITY};
     for (int backend = 0; backend <= K25_BACKEND_ONESHOT; backend++)
         assert_true(k25_allreduce_time((enum k25_backend)backend, 1e6, &group, &params) == 0);
     assert_true(k25_allgather_time(K25_BACKEND_NCCL_LL, 1e6, &group, &params) == 0);
@@ -137,9 +141,11 @@ static void order_statistics_of_the_normal(void **state)
 {
     (void)state;
     /* Harter 1961, table of expected values of normal order statistics; d_2 = 1/sqrt(pi), d_3 = 3/(2 sqrt(pi)). */
-    static const struct { int n; double d; } cases[] = {
-        {1, 0},       {2, 0.56419}, {3, 0.84628},  {4, 1.02938},  {5, 1.16296},  {6, 1.26721}, {7, 1.35218},
-        {8, 1.42360}, {9, 1.48501}, {10, 1.53875}, {12, 1.62923}, {15, 1.73591}, {16, 1.76599}, {20, 1.86748}};
+    static const struct {
+        int n;
+        double d;
+    } cases[] = {{1, 0},       {2, 0.56419}, {3, 0.84628},  {4, 1.02938},  {5, 1.16296},  {6, 1.26721},  {7, 1.35218},
+                 {8, 1.42360}, {9, 1.48501}, {10, 1.53875}, {12, 1.62923}, {15, 1.73591}, {16, 1.76599}, {20, 1.86748}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_float_equal(k25_normal_max(cases[i].n), cases[i].d, 5.1e-6);
     assert_close(k25_normal_max(2), 1 / sqrt(M_PI), 1e-14);
@@ -203,8 +209,7 @@ static void wait_agrees_with_drawn_arrivals(void **state)
     for (int ranks = 2; ranks <= 16; ranks *= 2) {
         for (double lag = 0; lag <= 12e-6; lag += 3e-6) {
             params.value[K25_SKEW_LAG] = lag;
-            assert_close(k25_wait_time(ranks, 1e-3, &params), drawn_wait(ranks, lag, &seed),
-                         lag > 0 ? 0.03 : 0.01);
+            assert_close(k25_wait_time(ranks, 1e-3, &params), drawn_wait(ranks, lag, &seed), lag > 0 ? 0.03 : 0.01);
         }
     }
 }
@@ -228,7 +233,8 @@ static void more_costs_more(void **state)
         far.ring_latency *= 1.5;
         far.peer_latency *= 1.5;
         assert_true(k25_allreduce_time(backend, bytes, &far, &params) > time);
-        assert_true(k25_allgather_time(K25_BACKEND_NCCL_LL, bytes, &far, &params) > k25_allgather_time(K25_BACKEND_NCCL_LL, bytes, &group, &params));
+        assert_true(k25_allgather_time(K25_BACKEND_NCCL_LL, bytes, &far, &params) >
+                    k25_allgather_time(K25_BACKEND_NCCL_LL, bytes, &group, &params));
         wide.ring_bandwidth *= 1.5;
         wide.peer_bandwidth *= 1.5;
         wide.lone_bandwidth *= 1.5;

@@ -47,8 +47,7 @@ static void one_shot_against_the_cheapest_protocol(void **state)
     assert_close(out[1].bytes, 7488e3, 1e-8);
     assert_int_equal(out[1].below, K25_BACKEND_NCCL_LL128);
     assert_int_equal(out[1].above, K25_BACKEND_NCCL_SIMPLE);
-    assert_close(k25_wins_up_to(K25_BACKEND_ONESHOT, K25_CONTEST_ALL, &c.contestants, 1, 1e9), out[0].bytes,
-                 1e-12);
+    assert_close(k25_wins_up_to(K25_BACKEND_ONESHOT, K25_CONTEST_ALL, &c.contestants, 1, 1e9), out[0].bytes, 1e-12);
     assert_true(k25_wins_up_to(K25_BACKEND_NCCL_LL128, K25_CONTEST_ALL, &c.contestants, 1, 1e9) == 0);
     /* It never loses below. */
     assert_true(k25_wins_up_to(K25_BACKEND_ONESHOT, K25_CONTEST_ALL, &c.contestants, 1, 60e3) == 60e3);

@@ -31,11 +31,8 @@ static void floor_and_norm_by_hand(void **state)
      * path of its own) 10 x 3^(1/4) = 13.1607. Floor and tail add 6 + 5. */
     static const struct {
         double p, joined;
-    } cases[] = {{1, 30},
-                 {2, 17.320508075688775},
-                 {3, 14.422495703074083},
-                 {4, 13.160740129524924},
-                 {100, 10.110466919378536}};
+    } cases[] = {
+        {1, 30}, {2, 17.320508075688775}, {3, 14.422495703074083}, {4, 13.160740129524924}, {100, 10.110466919378536}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_params params = hand_params(cases[i].p, 1);
         struct k25_kernel_cost cost = k25_kernel_cost(&hand_call, &gpu, &params);
@@ -68,9 +65,11 @@ static void norm_four_agrees_with_the_general_one(void **state)
     struct k25_params four = hand_params(4, 1), near = hand_params(4 + 1e-9, 1);
     uint64_t seed = 20;
     for (int i = 0; i < 1000; i++) {
-        struct k25_kernel_call call = {.class = i % K25_KERNEL_CLASSES, .launches = uniform(&seed),
-            .bytes = exp(20 * uniform(&seed)), .flops = exp(25 * uniform(&seed)),
-            .serial = exp(12 * uniform(&seed))};
+        struct k25_kernel_call call = {.class = i % K25_KERNEL_CLASSES,
+                                       .launches = uniform(&seed),
+                                       .bytes = exp(20 * uniform(&seed)),
+                                       .flops = exp(25 * uniform(&seed)),
+                                       .serial = exp(12 * uniform(&seed))};
         struct k25_kernel_cost a = k25_kernel_cost(&call, &gpu, &four), b = k25_kernel_cost(&call, &gpu, &near);
         assert_close(a.time, b.time, 1e-7);
         /* A norm lies between the largest of its terms and their sum. */
@@ -130,13 +129,13 @@ static const struct {
     {K25_KERNEL_ELEMENTWISE, "elementwise", K25_ELEMENT_T0, -1, -1, K25_GEMM_MEM, K25_GEMM_MAC, -1, 500},
     {K25_KERNEL_MOE_BF16, "moe_bf16", K25_MOE_BF16_T0, -1, K25_MOE_EXPERT, K25_MOE_BF16_MEM, K25_MOE_BF16_MAC,
      K25_MOE_K, 500},
-    {K25_KERNEL_MOE_FP8, "moe_fp8", K25_MOE_FP8_T0, -1, K25_MOE_EXPERT, K25_MOE_FP8_MEM, K25_MOE_FP8_MAC,
-     K25_MOE_K, 1000},
+    {K25_KERNEL_MOE_FP8, "moe_fp8", K25_MOE_FP8_T0, -1, K25_MOE_EXPERT, K25_MOE_FP8_MEM, K25_MOE_FP8_MAC, K25_MOE_K,
+     1000},
     {K25_KERNEL_MOE_INT4, "moe_int4", K25_MOE_INT4_T0, -1, -1, K25_MOE_INT4_MEM, K25_MOE_INT4_MAC, K25_MOE_K, 500},
-    {K25_KERNEL_MOE_FP4, "moe_fp4", K25_MOE_FP4_T0, -1, K25_MOE_EXPERT, K25_MOE_FP4_MEM, K25_MOE_FP4_MAC,
-     K25_MOE_K, 2000},
-    {K25_KERNEL_MLA, "mla", K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC,
-     K25_MLA_TOKEN, 500},
+    {K25_KERNEL_MOE_FP4, "moe_fp4", K25_MOE_FP4_T0, -1, K25_MOE_EXPERT, K25_MOE_FP4_MEM, K25_MOE_FP4_MAC, K25_MOE_K,
+     2000},
+    {K25_KERNEL_MLA, "mla", K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_MEM, K25_GEMM_MAC, K25_MLA_TOKEN,
+     500},
     {K25_KERNEL_GQA, "gqa", K25_GQA_T0, -1, K25_GQA_TILE, K25_GQA_MEM, K25_GEMM_MAC, K25_GQA_TOKEN, 500},
     {K25_KERNEL_INDEXER, "indexer", K25_INDEXER_T0, -1, -1, K25_INDEXER_MEM, K25_FP8_MAC, -1, 1000},
     {K25_KERNEL_LINEAR, "linear", K25_LINEAR_T0, -1, -1, K25_LINEAR_MEM, K25_GEMM_MAC, -1, 500},
@@ -163,8 +162,8 @@ static void every_class_has_its_parameters(void **state)
         assert_close(cost.memory, scale * 12e9 / (rate * v[classes[i].memory]), 1e-12);
         assert_close(cost.compute, scale * 11e12 / (classes[i].tflops * 1e12 * v[classes[i].mac]), 1e-12);
         assert_close(cost.latency, scale * 13 * step, 1e-12);
-        double extra = (classes[i].batched < 0 ? 0 : v[classes[i].batched]) +
-                       3 * (classes[i].item < 0 ? 0 : v[classes[i].item]);
+        double extra =
+            (classes[i].batched < 0 ? 0 : v[classes[i].batched]) + 3 * (classes[i].item < 0 ? 0 : v[classes[i].item]);
         assert_close(cost.floor, scale * (2 * v[classes[i].t0] + extra), 1e-12);
         call.batched = false;
         extra = 3 * (classes[i].item < 0 ? 0 : v[classes[i].item]);
@@ -193,12 +192,15 @@ static void products_pad_rows_and_columns_to_64(void **state)
     struct k25_params params = fixed_params();
     params.value[K25_K_SPLIT] = 500;
     /* m, n, k, and by hand: flops = 2 pad(m) pad(n) k */
-    static const struct { double m, n, k, flops; } cases[] = {
-        {1, 1536, 1500, 2.0 * 64 * 1536 * 1500},   {64, 1536, 1500, 2.0 * 64 * 1536 * 1500},
-        {65, 1536, 1500, 2.0 * 128 * 1536 * 1500}, {8, 100, 1500, 2.0 * 64 * 128 * 1500},
-        {200, 65, 1500, 2.0 * 256 * 128 * 1500}};
+    static const struct {
+        double m, n, k, flops;
+    } cases[] = {{1, 1536, 1500, 2.0 * 64 * 1536 * 1500},
+                 {64, 1536, 1500, 2.0 * 64 * 1536 * 1500},
+                 {65, 1536, 1500, 2.0 * 128 * 1536 * 1500},
+                 {8, 100, 1500, 2.0 * 64 * 128 * 1500},
+                 {200, 65, 1500, 2.0 * 256 * 128 * 1500}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        for (int class = K25_KERNEL_GEMM_BF16; class <= K25_KERNEL_GEMM_INT4; class++) {
+        for (int class = K25_KERNEL_GEMM_BF16; class <= K25_KERNEL_GEMM_INT4; class ++) {
             struct k25_kernel_call call = k25_gemm_call(class, cases[i].m, cases[i].n, cases[i].k, 1e6, &params);
             assert_int_equal(call.class, class);
             assert_true(call.launches == 1 && !call.batched && call.items == 0 && call.tail_bytes == 0);
@@ -251,8 +253,14 @@ static void experts_by_hand(void **state)
     struct k25_params params = fixed_params();
     params.value[K25_MOE_REREAD] = 0.25;
     params.value[K25_MOE_ACTIVATION] = 6;
-    struct k25_moe_work work = {.pairs = 400, .distinct = 10, .local = 384, .hidden = 1000, .columns = 200,
-                                .matrices = 3, .expert_bytes = 1e6, .routed = 120};
+    struct k25_moe_work work = {.pairs = 400,
+                                .distinct = 10,
+                                .local = 384,
+                                .hidden = 1000,
+                                .columns = 200,
+                                .matrices = 3,
+                                .expert_bytes = 1e6,
+                                .routed = 120};
     /* Block 8 (120 / 384 / 8 < 0.9). 400 pairs over 10 experts are 40 each: 5 blocks each, 50 in all. Of 400 / 16 = 25
      * times 16 rows, 15 come after the first of an expert and miss the L2 for a quarter: 10 + 0.25 x 15 = 13.75
      * experts' bytes. */
@@ -303,8 +311,14 @@ static void experts_at_the_edges(void **state)
 
 static struct k25_attention_work mla_work(double sequences, double heads, double context)
 {
-    return (struct k25_attention_work){.sequences = sequences, .rows = 1, .context = context, .heads = heads,
-                                       .key_dim = 576, .value_dim = 512, .cache_bytes = 576, .splits = 64,
+    return (struct k25_attention_work){.sequences = sequences,
+                                       .rows = 1,
+                                       .context = context,
+                                       .heads = heads,
+                                       .key_dim = 576,
+                                       .value_dim = 512,
+                                       .cache_bytes = 576,
+                                       .splits = 64,
                                        .sms = 188};
 }
 
@@ -314,8 +328,9 @@ static void mla_runs_in_waves(void **state)
     struct k25_params params = fixed_params();
     /* ceil(64 B / 188) waves of 6400 / 64 = 100 tokens: 64, 128 | 192, 256 | 512 | 1024 blocks on 188 SMs. The
      * slopes over context measured at 1, 2, 4, 8, 16 sequences stand as 1 : 1 : 2 : 2.9 : 5.9. */
-    static const struct { double sequences, waves; } cases[] = {{1, 1}, {2, 1}, {3, 2}, {4, 2}, {8, 3}, {16, 6},
-                                                                {128, 44}};
+    static const struct {
+        double sequences, waves;
+    } cases[] = {{1, 1}, {2, 1}, {3, 2}, {4, 2}, {8, 3}, {16, 6}, {128, 44}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         double B = cases[i].sequences;
         struct k25_attention_work work = mla_work(B, 8, 6400);
@@ -332,7 +347,9 @@ static void mla_reads_the_cache_once_a_head_block(void **state)
 {
     (void)state;
     struct k25_params params = fixed_params();
-    static const struct { double heads, blocks; } cases[] = {{1, 1}, {16, 1}, {17, 2}, {64, 4}, {128, 8}};
+    static const struct {
+        double heads, blocks;
+    } cases[] = {{1, 1}, {16, 1}, {17, 2}, {64, 4}, {128, 8}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_attention_work work = mla_work(2, cases[i].heads, 6400);
         struct k25_kernel_call call = k25_mla_call(&work, &params);
@@ -350,9 +367,12 @@ static void mla_verifies_in_blocks_or_apart(void **state)
     struct k25_params params = fixed_params();
     /* Together they fill blocks of 16 query rows: 1 and 2 tokens one block, 3 and 4 two, 5 three (192 thread blocks,
      * two waves). Apart each token is a walk of its own. */
-    static const struct { double rows; bool apart; double blocks, waves; } cases[] = {
-        {1, false, 1, 1}, {2, false, 1, 1}, {3, false, 2, 1}, {4, false, 2, 1}, {5, false, 3, 2},
-        {1, true, 1, 1},  {2, true, 2, 1},  {3, true, 3, 2},  {4, true, 4, 2}};
+    static const struct {
+        double rows;
+        bool apart;
+        double blocks, waves;
+    } cases[] = {{1, false, 1, 1}, {2, false, 1, 1}, {3, false, 2, 1}, {4, false, 2, 1}, {5, false, 3, 2},
+                 {1, true, 1, 1},  {2, true, 2, 1},  {3, true, 3, 2},  {4, true, 4, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_attention_work work = mla_work(1, 8, 6400);
         work.rows = cases[i].rows;
@@ -373,8 +393,16 @@ static void gqa_verifies_in_blocks_or_apart(void **state)
 {
     (void)state;
     struct k25_params params = fixed_params();
-    struct k25_attention_work work = {.sequences = 2, .rows = 4, .context = 1000, .heads = 8, .kv_heads = 1,
-                                      .key_dim = 128, .value_dim = 128, .cache_bytes = 512, .splits = 1, .sms = 100};
+    struct k25_attention_work work = {.sequences = 2,
+                                      .rows = 4,
+                                      .context = 1000,
+                                      .heads = 8,
+                                      .kv_heads = 1,
+                                      .key_dim = 128,
+                                      .value_dim = 128,
+                                      .cache_bytes = 512,
+                                      .splits = 1,
+                                      .sms = 100};
     struct k25_kernel_call call = k25_gqa_call(&work, &params);
     assert_close(call.items, 4, 1e-15);
     assert_close(call.bytes, 1024000, 1e-15);
@@ -391,8 +419,8 @@ static void indexer_by_hand(void **state)
     (void)state;
     /* 3 sequences of 2 rows, 1000 keys of 132 B read once a sequence, 6 x 1000 scores of 4 B written; 2 x 6 x 1000 x
      * 32 heads x 128. */
-    struct k25_attention_work work = {.sequences = 3, .rows = 2, .context = 1000, .heads = 32, .key_dim = 128,
-                                      .cache_bytes = 132};
+    struct k25_attention_work work = {
+        .sequences = 3, .rows = 2, .context = 1000, .heads = 32, .key_dim = 128, .cache_bytes = 132};
     struct k25_kernel_call call = k25_indexer_call(&work);
     assert_int_equal(call.class, K25_KERNEL_INDEXER);
     assert_close(call.bytes, 396000 + 24000, 1e-15);
@@ -433,13 +461,13 @@ static void mla_splits_follow_the_context_without_a_graph(void **state)
     struct k25_params params = fixed_params();
     /* Next power of two of floor(context / 512): 0 -> 1, 1 -> 1, 3 -> 4, 4 -> 4, 5 -> 8; at most two an SM, 376.
      * At one sequence 376 splits are two waves of 188 blocks. */
-    static const struct { double context, splits, waves; } cases[] = {
-        {100, 1, 1}, {1000, 1, 1}, {1536, 4, 1}, {2048, 4, 1}, {2560, 8, 1}, {512000, 376, 2}};
+    static const struct {
+        double context, splits, waves;
+    } cases[] = {{100, 1, 1}, {1000, 1, 1}, {1536, 4, 1}, {2048, 4, 1}, {2560, 8, 1}, {512000, 376, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_attention_work work = mla_work(1, 8, cases[i].context);
         work.splits = 0;
-        assert_close(k25_mla_call(&work, &params).serial, cases[i].waves * cases[i].context / cases[i].splits,
-                     1e-15);
+        assert_close(k25_mla_call(&work, &params).serial, cases[i].waves * cases[i].context / cases[i].splits, 1e-15);
     }
 }
 
@@ -448,15 +476,16 @@ static void gqa_splits_fill_the_sms(void **state)
     (void)state;
     struct k25_params params = fixed_params(); /* at least 128 tokens a split */
     /* 100 SMs hold 200 blocks. sequences, kv heads, heads, head dim, context, given splits: tiles, walk */
-    static const struct { double B, kv, heads, dim, context, splits, tiles, serial;
+    static const struct {
+        double B, kv, heads, dim, context, splits, tiles, serial;
     } cases[] = {
         {1, 1, 6, 128, 1280, 0, 1, 128},      /* 10 parts of 128 */
         {1, 1, 6, 128, 128000, 0, 1, 640},    /* 1000 parts wanted, 200 fit */
         {8, 8, 64, 128, 9600, 0, 64, 3200},   /* floor(200 / 64) = 3 */
         {64, 8, 64, 128, 1000, 0, 512, 2560}, /* no split, 512 / 200 = 2.56 waves */
         {8, 8, 64, 128, 9600, 4, 64, 3072},   /* 4 given: 256 / 200 = 1.28 waves of 2400 */
-        {2, 2, 64, 128, 9600, 0, 8, 384},   /* 32 heads a key-value head are 2 blocks of 16: 8 tiles, 25 splits */
-        {8, 8, 64, 256, 9600, 0, 64, 6400}, /* twice the width, twice the walk */
+        {2, 2, 64, 128, 9600, 0, 8, 384},     /* 32 heads a key-value head are 2 blocks of 16: 8 tiles, 25 splits */
+        {8, 8, 64, 256, 9600, 0, 64, 6400},   /* twice the width, twice the walk */
         {8, 8, 64, 64, 9600, 0, 64, 1600},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -488,8 +517,15 @@ static void gqa_grows_with_the_context(void **state)
     struct k25_gpu gpu = round_gpu();
     double before = 0;
     for (int context = 1; context <= 4096; context++) {
-        struct k25_attention_work work = {.sequences = 1, .rows = 1, .context = context, .heads = 8, .kv_heads = 1,
-                                          .key_dim = 128, .value_dim = 128, .cache_bytes = 512, .sms = 188};
+        struct k25_attention_work work = {.sequences = 1,
+                                          .rows = 1,
+                                          .context = context,
+                                          .heads = 8,
+                                          .kv_heads = 1,
+                                          .key_dim = 128,
+                                          .value_dim = 128,
+                                          .cache_bytes = 512,
+                                          .sms = 188};
         struct k25_kernel_call call = k25_gqa_call(&work, &params);
         double time = k25_kernel_cost(&call, &gpu, &params).time;
         if (time < before * (1 - 1e-9))

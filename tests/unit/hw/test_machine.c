@@ -37,10 +37,9 @@ static bool same_machine(const struct k25_machine *a, const struct k25_machine *
                 strcmp(a->gpu.name, b->gpu.name) == 0 && a->gpu.sms == b->gpu.sms &&
                 a->gpu.memory_mib == b->gpu.memory_mib && a->gpu.bandwidth_gbs == b->gpu.bandwidth_gbs &&
                 a->gpu.l2_mib == b->gpu.l2_mib && a->gpu.peak_bf16_tflops == b->gpu.peak_bf16_tflops &&
-                a->gpu.peak_fp8_tflops == b->gpu.peak_fp8_tflops &&
-                a->gpu.peak_fp4_tflops == b->gpu.peak_fp4_tflops && a->gpu.power_w == b->gpu.power_w &&
-                strcmp(a->topology, b->topology) == 0 && a->assumed_links == b->assumed_links &&
-                a->vertices == b->vertices && a->links == b->links;
+                a->gpu.peak_fp8_tflops == b->gpu.peak_fp8_tflops && a->gpu.peak_fp4_tflops == b->gpu.peak_fp4_tflops &&
+                a->gpu.power_w == b->gpu.power_w && strcmp(a->topology, b->topology) == 0 &&
+                a->assumed_links == b->assumed_links && a->vertices == b->vertices && a->links == b->links;
     for (size_t i = 0; same && i < a->vertices; i++)
         same = strcmp(a->vertex[i].name, b->vertex[i].name) == 0 && a->vertex[i].kind == b->vertex[i].kind;
     for (size_t i = 0; same && i < a->links; i++)
@@ -139,10 +138,10 @@ static void test_link_defaults(void **state)
 
 /* ---- text ---- */
 
-#define GPU_PART                                                                                                  \
-    "k25sim: machine\nversion: 1\nname: box\nsource: a test\n"                                                    \
-    "gpu: {name: G, sms: 100, memory_mib: 1024, bandwidth_gbs: 1000, l2_mib: 32, peak_bf16_tflops: 100,\n"        \
-    "      power_w: 300}\n"                                                                                       \
+#define GPU_PART                                                                                                       \
+    "k25sim: machine\nversion: 1\nname: box\nsource: a test\n"                                                         \
+    "gpu: {name: G, sms: 100, memory_mib: 1024, bandwidth_gbs: 1000, l2_mib: 32, peak_bf16_tflops: 100,\n"             \
+    "      power_w: 300}\n"                                                                                            \
     "host_staging_latency_us: 14\n"
 /* what follows stands on line 8 */
 
@@ -195,11 +194,10 @@ static void test_odd_names_survive_printing(void **state)
     check_round_trip(&machine);
 }
 
-#define TWO                                                                                                       \
-    "graph:\n  vertices: [{name: gpu0, kind: gpu}, {name: gpu1, kind: gpu}, {name: root0, kind: root}]\n  "       \
+#define TWO                                                                                                            \
+    "graph:\n  vertices: [{name: gpu0, kind: gpu}, {name: gpu1, kind: gpu}, {name: root0, kind: root}]\n  "            \
     "links:\n"
-#define LINK(from, to, kind)                                                                                      \
-    "    - {from: " from ", to: " to ", kind: " kind ", bandwidth_gbs: 56, latency_us: 1}\n"
+#define LINK(from, to, kind) "    - {from: " from ", to: " to ", kind: " kind ", bandwidth_gbs: 56, latency_us: 1}\n"
 
 static void test_messages(void **state)
 {
@@ -217,8 +215,7 @@ static void test_messages(void **state)
         {GPU_PART "graph: {vertices: 3, links: []}\n",
          "box.yaml:8:19: machine.graph.vertices: expected a list, found a value"},
         {GPU_PART "graph: {vertices: []}\n", "box.yaml:8:8: missing key 'links' in machine.graph"},
-        {GPU_PART TWO LINK("gpu0", "root0", "pcie"),
-         "box.yaml:9:3: machine.graph: no links lead from gpu0 to gpu1"},
+        {GPU_PART TWO LINK("gpu0", "root0", "pcie"), "box.yaml:9:3: machine.graph: no links lead from gpu0 to gpu1"},
         {GPU_PART TWO LINK("gpu0", "rot0", "pcie"),
          "box.yaml:11:24: machine.graph.links[0].to: no vertex is called 'rot0', did you mean 'root0'?"},
         {GPU_PART TWO LINK("gpu0", "root0", "nvlink"),
@@ -275,10 +272,9 @@ static void test_set(void **state)
     assert_true(machine.assumed_links);
     before = machine;
     assert_false(k25_machine_set(&machine, "topology", "4 gpu", &defaults, &inputs, &error));
-    assert_string_equal(
-        error.message,
-        "--set machine.topology=4 gpu: \"4 gpu\": no pcie4 or pcie5; expected \"[N socket,] [N switch "
-        "[each],]... N gpu [each], pcie4|pcie5 [, nvlink]\" or \"N gpu, nvlink\"");
+    assert_string_equal(error.message,
+                        "--set machine.topology=4 gpu: \"4 gpu\": no pcie4 or pcie5; expected \"[N socket,] [N switch "
+                        "[each],]... N gpu [each], pcie4|pcie5 [, nvlink]\" or \"N gpu, nvlink\"");
     assert_true(same_machine(&machine, &before)); /* a failure leaves it alone */
     assert_false(k25_machine_set(&machine, "gpu.smss", "3", &defaults, &inputs, &error));
     assert_string_equal(error.message,
@@ -293,9 +289,9 @@ static void test_set_p2p_needs_socket(void **state)
     (void)state;
     load_shipped("h200-8x-nvlink", &machine, NULL);
     assert_false(k25_machine_set(&machine, "p2p", "false", &defaults, NULL, &error));
-    assert_string_equal(
-        error.message, "--set machine.p2p=false: no links lead from gpu0 to gpu1 by way of a socket, whose memory "
-                       "data passes through without P2P");
+    assert_string_equal(error.message,
+                        "--set machine.p2p=false: no links lead from gpu0 to gpu1 by way of a socket, whose memory "
+                        "data passes through without P2P");
     assert_true(machine.p2p);
 }
 

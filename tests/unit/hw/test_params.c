@@ -48,10 +48,12 @@ static void shares_are_shares(void **state)
 static void names_and_units(void **state)
 {
     (void)state;
-    static const struct { const char *unit; double scale; } units[] = {
-        {"", 1},         {"us", 1e-6},  {"ns", 1e-9},  {"share", 1}, {"bytes", 1},    {"KB", 1e3},
-        {"tokens", 1},   {"splits", 1}, {"GB", 1e9},   {"elements", 1}, {"exponent", 1}, {"times", 1},
-        {"heads", 1}};
+    static const struct {
+        const char *unit;
+        double scale;
+    } units[] = {{"", 1},         {"us", 1e-6},  {"ns", 1e-9},  {"share", 1}, {"bytes", 1},
+                 {"KB", 1e3},     {"tokens", 1}, {"splits", 1}, {"GB", 1e9},  {"elements", 1},
+                 {"exponent", 1}, {"times", 1},  {"heads", 1}};
     for (int id = 0; id < K25_PARAMS; id++) {
         const struct k25_param_info *info = &k25_param_info[id];
         assert_string_equal(k25_param_names[id], info->name);
@@ -119,7 +121,9 @@ static void a_spread_left_out_is_a_constant(void **state)
 static void mistakes_have_a_position(void **state)
 {
     (void)state;
-    static const struct { const char *from, *to, *message; } cases[] = {
+    static const struct {
+        const char *from, *to, *message;
+    } cases[] = {
         {"gemm.t0:", "gemm.t:", "priors.yaml:7:3: unknown parameter 'gemm.t', did you mean 'gemm.t0'?"},
         {"gemm.t0: {centre: 2, spread: 0.5, unit: \"us\"", "gemm.t0: {centre: 2, spread: 0.5, unit: \"ms\"",
          "priors.yaml:7:12: gemm.t0: unit 'ms', expected 'us'"},
@@ -154,13 +158,12 @@ static void whole_files_that_are_wrong(void **state)
     assert_false(k25_priors_load("list.yaml", &priors, NULL, &error));
     assert_string_equal(error.message, "list.yaml:3:13: parameters: expected a mapping from name to prior");
     put_text("few.yaml", "k25sim: parameters\nversion: 1\nparameters:\n"
-             "  kernel.p_norm: {centre: 4, source: s}\n");
+                         "  kernel.p_norm: {centre: 4, source: s}\n");
     assert_false(k25_priors_load("few.yaml", &priors, NULL, &error));
     assert_string_equal(error.message, "few.yaml: missing parameter 'kernel.scale'");
     put_text("other.yaml", "k25sim: scenario\nversion: 1\nparameters: {}\n");
     assert_false(k25_priors_load("other.yaml", &priors, NULL, &error));
-    assert_string_equal(error.message,
-                        "other.yaml:1:9: k25sim: the file is of kind 'scenario', expected 'parameters'");
+    assert_string_equal(error.message, "other.yaml:1:9: k25sim: the file is of kind 'scenario', expected 'parameters'");
     assert_false(k25_priors_load("none.yaml", &priors, NULL, &error));
     assert_string_equal(error.message, "none.yaml: no such file");
     assert_int_equal(error.status, K25_BAD_INPUT);

@@ -44,9 +44,9 @@ static int class_between(const struct k25_machine *machine, int a, int b)
     return path.class;
 }
 
-#define LEGEND                                                                                                    \
-    "\nLegend:\n\n  X    = Self\n"                                                                                \
-    "  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)\n"    \
+#define LEGEND                                                                                                         \
+    "\nLegend:\n\n  X    = Self\n"                                                                                     \
+    "  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)\n"         \
     "  NV#  = Connection traversing a bonded set of # NVLinks\n\nNIC Legend:\n\n  NIC0: mlx5_0\n\n"
 
 /* Two sockets, direct attach, with a NIC; underlined header, tabs: what a terminal gets. */

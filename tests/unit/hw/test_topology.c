@@ -226,8 +226,8 @@ static void test_shipped_machines_agree(void **state)
         for (int n = 2; n <= machine.gpus; n++) {
             struct k25_group group;
             assert_true(k25_machine_group(&machine, n, &group, &error));
-            check_group(&shipped, n, group.ring_latency * 1e6, group.ring_bandwidth / 1e9,
-                        group.peer_latency * 1e6, group.peer_bandwidth / 1e9, group.worst_class);
+            check_group(&shipped, n, group.ring_latency * 1e6, group.ring_bandwidth / 1e9, group.peer_latency * 1e6,
+                        group.peer_bandwidth / 1e9, group.worst_class);
         }
     }
 }
@@ -267,7 +267,7 @@ static void test_forms(void **state)
     assert_int_equal(one.gpus, 1);
 }
 
-#define EXPECTED                                                                                                  \
+#define EXPECTED                                                                                                       \
     "expected \"[N socket,] [N switch [each],]... N gpu [each], pcie4|pcie5 [, nvlink]\" or \"N gpu, nvlink\""
 
 static void test_bad_forms(void **state)

@@ -62,11 +62,13 @@ static void printing_loses_nothing(void **state)
         struct k25_error error = {0};
         char path[512];
         snprintf(path, sizeof path, ZOO "%s.yaml", zoo[i].name);
-        if (!k25_architecture_load(path, &a, NULL, &error)) fail_msg("%s", error.message);
+        if (!k25_architecture_load(path, &a, NULL, &error))
+            fail_msg("%s", error.message);
         assert_string_equal(a.name, zoo[i].name);
         char *first = k25_architecture_print(&a, &error);
         put_text("printed.yaml", first);
-        if (!k25_architecture_load("printed.yaml", &b, NULL, &error)) fail_msg("%s", error.message);
+        if (!k25_architecture_load("printed.yaml", &b, NULL, &error))
+            fail_msg("%s", error.message);
         char *second = k25_architecture_print(&b, &error);
         assert_string_equal(first, second);
         free(first);
@@ -85,7 +87,8 @@ static void awkward_texts_survive_printing(void **state)
     snprintf(a.unmodelled, sizeof a.unmodelled, "this and that");
     char *text = k25_architecture_print(&a, &error);
     put_text("b.yaml", text);
-    if (!k25_architecture_load("b.yaml", &b, NULL, &error)) fail_msg("%s", error.message);
+    if (!k25_architecture_load("b.yaml", &b, NULL, &error))
+        fail_msg("%s", error.message);
     assert_string_equal(b.source, a.source);
     assert_string_equal(b.unmodelled, "this and that");
     free(text);
@@ -160,9 +163,8 @@ static void mistakes_have_a_position(void **state)
 static void layers_must_be_a_short_list(void **state)
 {
     (void)state;
-    static const char head[] =
-        "k25sim: architecture\nversion: 1\nname: a\nsource: b\nhidden: 1\nvocabulary: 1\n"
-        "max_context: 1\ndense: {intermediate: 1}\ngqa: {heads: 1, kv_heads: 1, head_dim: 1}\n";
+    static const char head[] = "k25sim: architecture\nversion: 1\nname: a\nsource: b\nhidden: 1\nvocabulary: 1\n"
+                               "max_context: 1\ndense: {intermediate: 1}\ngqa: {heads: 1, kv_heads: 1, head_dim: 1}\n";
     static const struct {
         const char *layers, *message;
     } cases[] = {

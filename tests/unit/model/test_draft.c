@@ -40,11 +40,11 @@ static void open_eagle(struct box *box, struct eagle *eagle)
 
 /* One pass of the EAGLE-3 draft at TP8: a dense MLA layer whose first projection sees 2 x 7168. */
 static const struct line eagle_pass[] = {
-    {"embedding", 0, 0}, {"allreduce_embedding", 0, 0}, {"attention_norm", 0, 0}, {"qkv_a", 2112, 14336},
-    {"qkv_a_norm", 0, 0}, {"q_b", 1536, 1536}, {"absorb_k", 512, 128}, {"rope_and_cache_write", 0, 0},
-    {"mla_attention", 0, 0}, {"absorb_v", 128, 512}, {"o_proj", 7168, 1024}, {"allreduce_attention", 0, 0},
-    {"ffn_norm", 0, 0}, {"ffn_gate_up", 4608, 7168}, {"ffn_activation", 0, 0}, {"ffn_down", 7168, 2304},
-    {"allreduce_ffn", 0, 0}, {"final_norm", 0, 0}, {"lm_head", 20480, 7168}, {"gather_logits", 0, 0},
+    {"embedding", 0, 0},     {"allreduce_embedding", 0, 0}, {"attention_norm", 0, 0}, {"qkv_a", 2112, 14336},
+    {"qkv_a_norm", 0, 0},    {"q_b", 1536, 1536},           {"absorb_k", 512, 128},   {"rope_and_cache_write", 0, 0},
+    {"mla_attention", 0, 0}, {"absorb_v", 128, 512},        {"o_proj", 7168, 1024},   {"allreduce_attention", 0, 0},
+    {"ffn_norm", 0, 0},      {"ffn_gate_up", 4608, 7168},   {"ffn_activation", 0, 0}, {"ffn_down", 7168, 2304},
+    {"allreduce_ffn", 0, 0}, {"final_norm", 0, 0},          {"lm_head", 20480, 7168}, {"gather_logits", 0, 0},
     {"sampling", 0, 0}};
 enum { PASS = sizeof eagle_pass / sizeof *eagle_pass };
 
@@ -82,8 +82,7 @@ static void eagle3_fuses_once_and_passes_k_times(void **state)
 /* Elements of the EAGLE-3 draft on a rank: fusion, down-projections, q_b, kv_b, o, dense network; embedding and
  * head. */
 #define EAGLE_FIXED (3 * 7168 * 7168.0 + 2112 * 14336.0)
-#define EAGLE_SHARDED \
-    (1536 * 12288.0 + 64 * 512 * 256.0 + 8192 * 7168.0 + 3 * 7168 * 18432.0 + 2 * 163840.0 * 7168)
+#define EAGLE_SHARDED (1536 * 12288.0 + 64 * 512 * 256.0 + 8192 * 7168.0 + 3 * 7168 * 18432.0 + 2 * 163840.0 * 7168)
 
 static void eagle3_holds_its_own_weights(void **state)
 {
@@ -160,15 +159,38 @@ static void a_separate_model_runs_all_its_layers(void **state)
 static void mtp_borrows_embedding_and_head(void **state)
 {
     (void)state;
-    static const struct line pass[] = {
-        {"embedding", 0, 0}, {"allreduce_embedding", 0, 0}, {"mtp_norms", 0, 0}, {"mtp_projection", 6144, 12288},
-        {"attention_norm", 0, 0}, {"qkv_a", 2624, 6144}, {"qkv_a_norm", 0, 0}, {"q_b", 2048, 2048},
-        {"indexer_q", 4096, 2048}, {"indexer_k", 160, 6144}, {"indexer_quantise", 0, 0}, {"indexer_scores", 0, 0},
-        {"indexer_top_k", 0, 0}, {"absorb_k", 512, 192}, {"rope_and_cache_write", 0, 0}, {"mla_attention", 0, 0},
-        {"absorb_v", 256, 512}, {"o_proj", 6144, 2048}, {"allreduce_attention", 0, 0}, {"ffn_norm", 0, 0},
-        {"router", 256, 6144}, {"top_k", 0, 0}, {"routed_experts", 256, 6144}, {"shared_gate_up", 512, 6144},
-        {"shared_activation", 0, 0}, {"shared_down", 6144, 256}, {"add_shared", 0, 0}, {"allreduce_ffn", 0, 0},
-        {"final_norm", 0, 0}, {"lm_head", 19360, 6144}, {"gather_logits", 0, 0}, {"sampling", 0, 0}};
+    static const struct line pass[] = {{"embedding", 0, 0},
+                                       {"allreduce_embedding", 0, 0},
+                                       {"mtp_norms", 0, 0},
+                                       {"mtp_projection", 6144, 12288},
+                                       {"attention_norm", 0, 0},
+                                       {"qkv_a", 2624, 6144},
+                                       {"qkv_a_norm", 0, 0},
+                                       {"q_b", 2048, 2048},
+                                       {"indexer_q", 4096, 2048},
+                                       {"indexer_k", 160, 6144},
+                                       {"indexer_quantise", 0, 0},
+                                       {"indexer_scores", 0, 0},
+                                       {"indexer_top_k", 0, 0},
+                                       {"absorb_k", 512, 192},
+                                       {"rope_and_cache_write", 0, 0},
+                                       {"mla_attention", 0, 0},
+                                       {"absorb_v", 256, 512},
+                                       {"o_proj", 6144, 2048},
+                                       {"allreduce_attention", 0, 0},
+                                       {"ffn_norm", 0, 0},
+                                       {"router", 256, 6144},
+                                       {"top_k", 0, 0},
+                                       {"routed_experts", 256, 6144},
+                                       {"shared_gate_up", 512, 6144},
+                                       {"shared_activation", 0, 0},
+                                       {"shared_down", 6144, 256},
+                                       {"add_shared", 0, 0},
+                                       {"allreduce_ffn", 0, 0},
+                                       {"final_norm", 0, 0},
+                                       {"lm_head", 19360, 6144},
+                                       {"gather_logits", 0, 0},
+                                       {"sampling", 0, 0}};
     enum { COUNT = sizeof pass / sizeof *pass };
     struct k25_params params = round_params();
     struct box box;

@@ -127,7 +127,10 @@ static void ceilings_are_predictions(void **state)
     assert_true(ceilings[K25_LEVER_ALLREDUCE_FREE].step < p.step - p.allreduce + longer);
     assert_true(ceilings[K25_LEVER_ALLREDUCE_FREE].step >= p.step - p.allreduce);
     assert_close(ceilings[K25_LEVER_ALLREDUCE_OVERLAP].step, p.step - p.allreduce_transfer, 1e-12);
-    const struct { enum k25_lever lever; struct k25_plan_levers levers; } pulled[] = {
+    const struct {
+        enum k25_lever lever;
+        struct k25_plan_levers levers;
+    } pulled[] = {
         {K25_LEVER_ALLREDUCE_NORM, {.allreduce_norm = true, UNPULLED}},
         {K25_LEVER_PERSISTENT_EXPERTS, {.persistent_experts = true, UNPULLED}},
         {K25_LEVER_SHARED_STREAM, {.shared_stream = true, UNPULLED}},
@@ -185,8 +188,10 @@ static void chains_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_sum_to_the_step),  cmocka_unit_test(links_by_hand),
-        cmocka_unit_test(bounds_follow_the_largest), cmocka_unit_test(ceilings_are_predictions),
+        cmocka_unit_test(parts_sum_to_the_step),
+        cmocka_unit_test(links_by_hand),
+        cmocka_unit_test(bounds_follow_the_largest),
+        cmocka_unit_test(ceilings_are_predictions),
         cmocka_unit_test(chains_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

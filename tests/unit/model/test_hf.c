@@ -68,7 +68,8 @@ static struct result import_with(const char *base, const char *from, const char 
 
 static void assert_kind(const struct result *r, int class, int kind)
 {
-    if (!r->done) fail_msg("%s", r->error.message);
+    if (!r->done)
+        fail_msg("%s", r->error.message);
     assert_string_equal(k25_format_kind_names[r->w.format[class].kind], k25_format_kind_names[kind]);
 }
 
@@ -76,7 +77,8 @@ static void a_dense_model(void **state)
 {
     (void)state;
     struct result r = import(dense, NULL);
-    if (!r.done) fail_msg("%s", r.error.message);
+    if (!r.done)
+        fail_msg("%s", r.error.message);
     assert_string_equal(r.a.name, "tiny");
     assert_string_equal(r.a.source, "config.json");
     assert_int_equal(r.a.layer_groups, 1);
@@ -94,7 +96,8 @@ static void a_moe_model(void **state)
 {
     (void)state;
     struct result r = import(moe, NULL);
-    if (!r.done) fail_msg("%s", r.error.message);
+    if (!r.done)
+        fail_msg("%s", r.error.message);
     assert_int_equal(r.a.layer_groups, 2);
     assert_int_equal(r.a.layers[0].count, 1);
     assert_int_equal(r.a.layers[1].count, 3);
@@ -112,7 +115,8 @@ static void layers_of_several_kinds(void **state)
     struct result r = import_with(dense, "\"rope_scaling\": null",
                                   "\"sliding_window\": 128, \"layer_types\": [\"full_attention\", "
                                   "\"sliding_attention\", \"sliding_attention\", \"full_attention\"]");
-    if (!r.done) fail_msg("%s", r.error.message);
+    if (!r.done)
+        fail_msg("%s", r.error.message);
     assert_int_equal(r.a.layer_groups, 2); /* the kind of the last layer stands last */
     assert_int_equal(r.a.layers[0].count, 2);
     assert_int_equal(r.a.layers[0].window, 128);
@@ -193,7 +197,8 @@ static void a_wrapped_text_model(void **state)
              "\"tie_word_embeddings\": true,\n\"text_config\": %s}",
              moe);
     struct result r = import(text, NULL);
-    if (!r.done) fail_msg("%s", r.error.message);
+    if (!r.done)
+        fail_msg("%s", r.error.message);
     assert_true(r.a.tied_embeddings);
     assert_int_equal(r.a.moe.experts, 16);
     assert_string_equal(r.a.source, "config.json (text_config); the vision tower is left out");
@@ -202,9 +207,8 @@ static void a_wrapped_text_model(void **state)
     assert_string_equal(r.error.message, "config.json:1:2: unknown key 'audio_config' in config, did you mean "
                                          "'vision_config'?");
     r = import_with(text, "n_routed_experts", "n_routed_expertz");
-    assert_string_equal(r.error.message,
-                        "config.json:15:3: unknown key 'n_routed_expertz' in text_config, did you "
-                        "mean 'n_routed_experts'?");
+    assert_string_equal(r.error.message, "config.json:15:3: unknown key 'n_routed_expertz' in text_config, did you "
+                                         "mean 'n_routed_experts'?");
 }
 
 /* A quantization_config in place of "topk_method", whose loss changes nothing else. */
@@ -247,11 +251,10 @@ static void five_methods(void **state)
     assert_kind(&r, K25_T_ATTENTION, K25_BF16);
     assert_kind(&r, K25_T_LM_HEAD, K25_BF16);
 
-    r = quantised(
-        "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], "
-        "\"weights\": {\"type\": \"int\", \"num_bits\": 4, \"group_size\": 32, \"symmetric\": true}}}, "
-        "\"ignore\": [\"re:.*self_attn.*\", \"re:.*shared_experts.*\", "
-        "\"re:.*mlp\\\\.(gate|up|gate_up|down)_proj.*\"]}");
+    r = quantised("{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"g\": {\"targets\": [\"Linear\"], "
+                  "\"weights\": {\"type\": \"int\", \"num_bits\": 4, \"group_size\": 32, \"symmetric\": true}}}, "
+                  "\"ignore\": [\"re:.*self_attn.*\", \"re:.*shared_experts.*\", "
+                  "\"re:.*mlp\\\\.(gate|up|gate_up|down)_proj.*\"]}");
     assert_kind(&r, K25_T_ROUTED_EXPERTS, K25_INT4);
     assert_kind(&r, K25_T_ATTENTION, K25_BF16);
     assert_kind(&r, K25_T_SHARED_EXPERTS, K25_BF16);
@@ -334,8 +337,7 @@ static void a_separate_quant_config(void **state)
     assert_string_equal(r.error.message, "quant.json:1:42: unknown key 'exclude' in quantization, expected one of "
                                          "quant_algo, group_size, kv_cache_quant_algo, exclude_modules");
 
-    char *text =
-        replaced(moe, "\"topk_method\": \"noaux_tc\"", "\"quantization_config\": {\"quant_method\": \"fp8\"}");
+    char *text = replaced(moe, "\"topk_method\": \"noaux_tc\"", "\"quantization_config\": {\"quant_method\": \"fp8\"}");
     r = import(text, "{\"quantization\": {\"quant_algo\": \"NVFP4\", \"exclude_modules\": [\"lm_head\"]}}");
     assert_false(r.done);
     assert_string_equal(r.error.message,
@@ -349,7 +351,8 @@ static const char *configs(void)
     static char path[512];
     const char *shared = getenv("K25_SHARED");
     snprintf(path, sizeof path, "%s/data/configs/", shared ? shared : K25_SOURCE_DIR "/../shared");
-    if (access(path, R_OK) == 0) return path;
+    if (access(path, R_OK) == 0)
+        return path;
     print_message("skipped: no folder %s (set K25_SHARED)\n", path);
     return NULL;
 }
@@ -393,9 +396,11 @@ static void assert_equals_zoo(struct result *r, const char *name, const char *sc
     struct k25_weights w;
     char path[512];
     snprintf(path, sizeof path, ZOO "%s.yaml", name);
-    if (!k25_architecture_load(path, &a, NULL, &r->error)) fail_msg("%s", r->error.message);
+    if (!k25_architecture_load(path, &a, NULL, &r->error))
+        fail_msg("%s", r->error.message);
     snprintf(path, sizeof path, ZOO "%s.%s.yaml", name, scheme);
-    if (!k25_weights_load(path, &w, NULL, &r->error)) fail_msg("%s", r->error.message);
+    if (!k25_weights_load(path, &w, NULL, &r->error))
+        fail_msg("%s", r->error.message);
     /* names and sources differ, rightly; all the rest is in the printed text */
     memcpy(a.name, r->a.name, sizeof a.name);
     memcpy(a.source, r->a.source, sizeof a.source);
@@ -414,7 +419,8 @@ static void shared_configs_import(void **state)
 {
     (void)state;
     const char *folder = configs();
-    if (!folder) skip();
+    if (!folder)
+        skip();
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct result r = {0};
         char path[640], quant[640];
@@ -425,7 +431,8 @@ static void shared_configs_import(void **state)
         assert_string_equal(r.w.name, files[i].scheme);
         const char *unsupported = k25_architecture_unsupported(&r.a);
         assert_string_equal(unsupported ? unsupported : "", files[i].unsupported ? files[i].unsupported : "");
-        if (files[i].zoo) assert_equals_zoo(&r, files[i].zoo, files[i].scheme);
+        if (files[i].zoo)
+            assert_equals_zoo(&r, files[i].zoo, files[i].scheme);
     }
 }
 
@@ -433,7 +440,8 @@ static void reconstructed_configs_import(void **state)
 {
     (void)state;
     const char *folder = configs();
-    if (!folder) skip();
+    if (!folder)
+        skip();
     static const char *const names[] = {"GLM-4.5-Air", "GLM-4.6"};
     static const double totals[] = {106.85e9, 352.8e9}; /* 106 B and 353 B (kimi.md, section 3) */
     for (size_t i = 0; i < 2; i++) {
@@ -441,10 +449,12 @@ static void reconstructed_configs_import(void **state)
         char path[640];
         double n[K25_TENSORS], total = 0;
         snprintf(path, sizeof path, "%szai-org--%s_config.reconstructed.json", folder, names[i]);
-        if (!k25_hf_import(path, NULL, NULL, &r.a, &r.w, &r.error)) fail_msg("%s", r.error.message);
+        if (!k25_hf_import(path, NULL, NULL, &r.a, &r.w, &r.error))
+            fail_msg("%s", r.error.message);
         assert_string_equal(r.a.name, i == 0 ? "glm-4.5-air" : "glm-4.6");
         k25_count_parameters(&r.a, n);
-        for (int j = 0; j < K25_TENSORS; j++) total += j == K25_T_MTP ? 0 : n[j];
+        for (int j = 0; j < K25_TENSORS; j++)
+            total += j == K25_T_MTP ? 0 : n[j];
         assert_close(total, totals[i], 1e-3);
     }
 }
@@ -462,7 +472,8 @@ static void names_come_from_paths(void **state)
     snprintf(path, sizeof path, "%s/config.json", here);
     assert_true(k25_hf_import(path, NULL, NULL, &r.a, &r.w, &r.error));
     for (char *at = here; *at; at++)
-        if (*at >= 'A' && *at <= 'Z') *at = (char)(*at - 'A' + 'a');
+        if (*at >= 'A' && *at <= 'Z')
+            *at = (char)(*at - 'A' + 'a');
     assert_string_equal(r.a.name, strrchr(here, '/') + 1);
     assert_false(k25_hf_import("nowhere.json", NULL, NULL, &r.a, &r.w, &r.error));
     assert_false(k25_hf_import("config.json", "nowhere.json", NULL, &r.a, &r.w, &r.error));

@@ -10,10 +10,11 @@ static void a_layer_with_an_indexer(void **state)
     (void)state;
     /* GLM-5 at TP8: 8 heads of 192 + 64 keys and 256 values; 32 index heads of 128 on every rank */
     static const struct line layer[] = {
-        {"attention_norm", 0, 0}, {"qkv_a", 2048 + 576, 6144}, {"qkv_a_norm", 0, 0}, {"q_b", 8 * 256, 2048},
-        {"indexer_q", 32 * 128, 2048}, {"indexer_k", 128 + 32, 6144}, {"indexer_quantise", 0, 0},
-        {"indexer_scores", 0, 0}, {"indexer_top_k", 0, 0}, {"absorb_k", 512, 192}, {"rope_and_cache_write", 0, 0},
-        {"mla_attention", 0, 0}, {"absorb_v", 256, 512}, {"o_proj", 6144, 8 * 256}, {"allreduce_attention", 0, 0}};
+        {"attention_norm", 0, 0},   {"qkv_a", 2048 + 576, 6144},    {"qkv_a_norm", 0, 0},
+        {"q_b", 8 * 256, 2048},     {"indexer_q", 32 * 128, 2048},  {"indexer_k", 128 + 32, 6144},
+        {"indexer_quantise", 0, 0}, {"indexer_scores", 0, 0},       {"indexer_top_k", 0, 0},
+        {"absorb_k", 512, 192},     {"rope_and_cache_write", 0, 0}, {"mla_attention", 0, 0},
+        {"absorb_v", 256, 512},     {"o_proj", 6144, 8 * 256},      {"allreduce_attention", 0, 0}};
     struct k25_params params = round_params();
     struct box box;
     open_box(&box, "glm-5", "fp8");
@@ -35,8 +36,9 @@ static void attention_reads_the_pick_of_the_indexer(void **state)
     struct k25_params params = round_params();
     struct box box;
     open_box(&box, "glm-5", "fp8");
-    static const struct { double context, read; } cases[] = {
-        {1000, 1000}, {2048, 2048}, {6400, 2048}, {200000, 2048}};
+    static const struct {
+        double context, read;
+    } cases[] = {{1000, 1000}, {2048, 2048}, {6400, 2048}, {200000, 2048}};
     for (size_t i = 0; i < 4; i++) {
         box.plan.context = cases[i].context;
         answer(&box, NULL, &params, &p);
@@ -57,8 +59,8 @@ static void a_gated_delta_layer(void **state)
     (void)state;
     /* Qwen3.5 at TP8: 2 key heads and 8 value heads of 128: 2 x 256 + 2 x 1024 + 2 x 8 columns */
     static const struct line layer[] = {
-        {"attention_norm", 0, 0}, {"linear_in", 2576, 4096}, {"convolution", 0, 0}, {"delta_rule", 0, 0},
-        {"gated_norm", 0, 0}, {"linear_out", 4096, 1024}, {"allreduce_attention", 0, 0}, {"ffn_norm", 0, 0}};
+        {"attention_norm", 0, 0}, {"linear_in", 2576, 4096},  {"convolution", 0, 0},         {"delta_rule", 0, 0},
+        {"gated_norm", 0, 0},     {"linear_out", 4096, 1024}, {"allreduce_attention", 0, 0}, {"ffn_norm", 0, 0}};
     struct k25_params params = round_params();
     struct box box;
     open_box(&box, "qwen3.5-397b-a17b", "bf16");
@@ -122,8 +124,9 @@ static void a_window_limits_what_is_read(void **state)
     struct box box;
     open_box(&box, "qwen3-235b-a22b", "bf16");
     box.architecture.layers[0].window = 1024;
-    static const struct { double context, read; } cases[] = {
-        {512, 512}, {1024, 1024}, {6400, 1024}, {40000, 1024}};
+    static const struct {
+        double context, read;
+    } cases[] = {{512, 512}, {1024, 1024}, {6400, 1024}, {40000, 1024}};
     for (size_t i = 0; i < 4; i++) {
         box.plan.context = cases[i].context;
         answer(&box, NULL, &params, &p);
@@ -224,7 +227,10 @@ static void many_tokens_take_the_slower_expert_kernel(void **state)
     open_box(&box, "kimi-k2.5", "nvfp4");
     box.plan.batch = 8;
     answer(&box, NULL, &params, &q);
-    static const struct { int rows; double times; } cases[] = {{7, 3}, {8, 1}, {100, 1}};
+    static const struct {
+        int rows;
+        double times;
+    } cases[] = {{7, 3}, {8, 1}, {100, 1}};
     for (size_t i = 0; i < 3; i++) {
         box.plan.expert_rows = cases[i].rows;
         answer(&box, NULL, &params, &p);

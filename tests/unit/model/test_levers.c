@@ -154,9 +154,12 @@ static void shared_experts_on_a_second_stream(void **state)
     box.plan.levers.shared_stream = true;
     compare(&box, &params, shared);
     /* what is left is the traffic: weights, 8 rows in and out */
-    static const struct { const char *name; double bytes; } left[] = {
-        {"shared_gate_up", 512 * 7168 * 2 + 2 * 8 * (512 + 7168)}, {"shared_activation", 8 * 3 * 256 * 2},
-        {"shared_down", 256 * 7168 * 2 + 2 * 8 * (256 + 7168)}};
+    static const struct {
+        const char *name;
+        double bytes;
+    } left[] = {{"shared_gate_up", 512 * 7168 * 2 + 2 * 8 * (512 + 7168)},
+                {"shared_activation", 8 * 3 * 256 * 2},
+                {"shared_down", 256 * 7168 * 2 + 2 * 8 * (256 + 7168)}};
     for (size_t i = 0, j = 0; i < p.step_work.count; i++) {
         if (!shared(&p.step_work.op[i]))
             continue;
@@ -250,8 +253,8 @@ static void links_are_made_anew_with_the_plan(void **state)
     struct k25_question question;
     struct box box;
     open_levers(&box);
-    assert_true(k25_question_make(&box.architecture, &box.weights, NULL, &box.machine, &box.plan, NULL, &question,
-                                  &error));
+    assert_true(
+        k25_question_make(&box.architecture, &box.weights, NULL, &box.machine, &box.plan, NULL, &question, &error));
     k25_predict(&question, &params, &q);
     struct k25_plan plan = box.plan;
     plan.levers.link_bandwidth = 4;
@@ -288,7 +291,7 @@ static void a_power_limit_slows_the_clock(void **state)
     struct box box;
     open_levers(&box);
     params.value[K25_ROUTING_CV] = 0;
-    params.value[K25_SKEW_RHO] = 0; /* so that longer segments make no longer waits */
+    params.value[K25_SKEW_RHO] = 0;      /* so that longer segments make no longer waits */
     box.plan.levers.power_limit_w = 300; /* of 600: a clock of 2^-0.8 */
     compare(&box, &params, computing);
     double slower = pow(2, 0.8);
@@ -317,9 +320,9 @@ static void help_never_hurts(void **state)
     (void)state;
     struct k25_params params = round_params();
     struct k25_plan_levers levers[] = {
-        {.allreduce_free = true}, {.allreduce_overlap = 0.3}, {.allreduce_norm = true},
-        {.persistent_experts = true}, {.shared_stream = true}, {.l2_pinned_mib = 64}, {.link_bandwidth = 1.5},
-        {.link_latency = 0.7}, {.skew = 0}};
+        {.allreduce_free = true},     {.allreduce_overlap = 0.3}, {.allreduce_norm = true},
+        {.persistent_experts = true}, {.shared_stream = true},    {.l2_pinned_mib = 64},
+        {.link_bandwidth = 1.5},      {.link_latency = 0.7},      {.skew = 0}};
     enum { LEVERS = sizeof levers / sizeof *levers };
     struct box box;
     for (int plan = 0; plan < 48; plan++) {
@@ -341,8 +344,8 @@ static void help_never_hurts(void **state)
             if (!(p.step <= most))
                 fail_msg("lever %d hurts plan %d: %g after %g", i, plan, p.step, q.step);
         }
-        box.plan.levers = (struct k25_plan_levers){
-            .link_bandwidth = 1, .link_latency = 1, .skew = 1, .power_limit_w = 400};
+        box.plan.levers =
+            (struct k25_plan_levers){.link_bandwidth = 1, .link_latency = 1, .skew = 1, .power_limit_w = 400};
         answer(&box, NULL, &params, &p);
         assert_true(p.step >= q.step);
     }

@@ -17,7 +17,10 @@ static void dcp_gathers_queries_and_scatters_outputs(void **state)
     box.plan.batch = 3; /* runs as 4 rows; attention walks 3 caches */
     /* heads of d ranks are d / 2 blocks of 16; 3 x d / 2 x 64 splits on 188 SMs: 192, 384, 768 are 2, 3, 5
      * waves of 6400 / d / 64 tokens */
-    static const struct { int d; double serial; } cases[] = {{2, 100}, {4, 75}, {8, 62.5}};
+    static const struct {
+        int d;
+        double serial;
+    } cases[] = {{2, 100}, {4, 75}, {8, 62.5}};
     for (size_t i = 0; i < 3; i++) {
         int d = box.plan.dcp = cases[i].d;
         answer(&box, NULL, &params, &p);
@@ -94,7 +97,10 @@ static void gathered_heads_are_padded_to_twice_their_number_at_most(void **state
     struct box box;
     open_kimi(&box);
     params.value[K25_MLA_GATHERED] = 40;
-    static const struct { int d; double heads; } cases[] = {{1, 8}, {2, 32}, {4, 40}, {8, 64}};
+    static const struct {
+        int d;
+        double heads;
+    } cases[] = {{1, 8}, {2, 32}, {4, 40}, {8, 64}};
     for (size_t i = 0; i < 4; i++) {
         box.plan.dcp = cases[i].d;
         answer(&box, NULL, &params, &p);

@@ -6,8 +6,8 @@
 static bool parse(const char *text, struct k25_plan *plan, struct k25_inputs *inputs, struct k25_error *error)
 {
     struct k25_yaml *yaml = k25_yaml_parse(text, strlen(text), "plan.yaml", error);
-    bool ok = yaml != NULL &&
-              k25_schema_load(k25_plan_fields, "plan", k25_yaml_root(yaml), "plan.yaml", plan, inputs, error);
+    bool ok =
+        yaml != NULL && k25_schema_load(k25_plan_fields, "plan", k25_yaml_root(yaml), "plan.yaml", plan, inputs, error);
     k25_yaml_free(yaml);
     return ok;
 }
@@ -42,25 +42,52 @@ static void every_key_can_be_set(void **state)
     struct k25_error error = {0};
     struct k25_plan plan;
     assert_true(parse("{tp: 1, batch: 1, context: 1}", &plan, NULL, &error));
-    static const struct { const char *key, *value; } sets[] = {
-        {"tp", "2"}, {"ep", "3"}, {"dp", "4"}, {"dcp", "5"}, {"pp", "6"}, {"attention_dp", "true"}, {"batch", "7"},
-        {"context", "8.5"}, {"kv_dtype", "fp8"}, {"memory_utilisation", "0.5"}, {"allreduce.backend", "fastest"},
-        {"allreduce.oneshot_max_bytes", "9"}, {"allreduce.oneshot_max_rows", "10"}, {"allreduce.protocol", "all"},
-        {"graph.mode", "none"}, {"graph.max_rows", "11"}, {"speculation.method", "draft"},
-        {"speculation.tokens", "12"}, {"speculation.acceptance", "a=0.8"}, {"speculation.verify", "rows"},
-        {"speculation.drafting", "async"}, {"speculation.draft_tp", "1"}, {"microbatches", "13"},
-        {"dcp_exchange", "all_to_all"}, {"expert_exchange", "gather"}, {"expert_rows", "14"},
-        {"redundant_experts", "15"}, {"prefill.tokens", "16"}, {"prefill.context", "17.5"},
-        {"levers.allreduce_free", "true"}, {"levers.allreduce_overlap", "0.25"}, {"levers.allreduce_norm", "true"},
-        {"levers.persistent_experts", "true"}, {"levers.shared_stream", "true"}, {"levers.l2_pinned_mib", "18"},
-        {"levers.link_bandwidth", "19"}, {"levers.link_latency", "20"}, {"levers.skew", "21"},
-        {"levers.power_limit_w", "22"}};
+    static const struct {
+        const char *key, *value;
+    } sets[] = {{"tp", "2"},
+                {"ep", "3"},
+                {"dp", "4"},
+                {"dcp", "5"},
+                {"pp", "6"},
+                {"attention_dp", "true"},
+                {"batch", "7"},
+                {"context", "8.5"},
+                {"kv_dtype", "fp8"},
+                {"memory_utilisation", "0.5"},
+                {"allreduce.backend", "fastest"},
+                {"allreduce.oneshot_max_bytes", "9"},
+                {"allreduce.oneshot_max_rows", "10"},
+                {"allreduce.protocol", "all"},
+                {"graph.mode", "none"},
+                {"graph.max_rows", "11"},
+                {"speculation.method", "draft"},
+                {"speculation.tokens", "12"},
+                {"speculation.acceptance", "a=0.8"},
+                {"speculation.verify", "rows"},
+                {"speculation.drafting", "async"},
+                {"speculation.draft_tp", "1"},
+                {"microbatches", "13"},
+                {"dcp_exchange", "all_to_all"},
+                {"expert_exchange", "gather"},
+                {"expert_rows", "14"},
+                {"redundant_experts", "15"},
+                {"prefill.tokens", "16"},
+                {"prefill.context", "17.5"},
+                {"levers.allreduce_free", "true"},
+                {"levers.allreduce_overlap", "0.25"},
+                {"levers.allreduce_norm", "true"},
+                {"levers.persistent_experts", "true"},
+                {"levers.shared_stream", "true"},
+                {"levers.l2_pinned_mib", "18"},
+                {"levers.link_bandwidth", "19"},
+                {"levers.link_latency", "20"},
+                {"levers.skew", "21"},
+                {"levers.power_limit_w", "22"}};
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
         if (!k25_schema_set(k25_plan_fields, "plan", sets[i].key, sets[i].value, &plan, NULL, &error))
             fail_msg("%s", error.message);
     }
-    assert_true(plan.tp == 2 && plan.ep == 3 && plan.dp == 4 && plan.dcp == 5 && plan.pp == 6 &&
-                plan.attention_dp);
+    assert_true(plan.tp == 2 && plan.ep == 3 && plan.dp == 4 && plan.dcp == 5 && plan.pp == 6 && plan.attention_dp);
     assert_true(plan.batch == 7 && plan.context == 8.5 && plan.kv_dtype == K25_KV_FP8);
     assert_true(plan.memory_utilisation == 0.5 && plan.allreduce.backend == K25_AR_FASTEST);
     assert_true(plan.allreduce.oneshot_max_bytes == 9 && plan.allreduce.oneshot_max_rows == 10);
@@ -82,13 +109,13 @@ static void bad_values_have_a_position(void **state)
 {
     (void)state;
     struct k25_plan plan;
-    static const struct { const char *text, *message;
+    static const struct {
+        const char *text, *message;
     } cases[] = {
         {"{tp: 0, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: 0 is out of range, expected 1 to 64"},
         {"{tp: 65, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: 65 is out of range, expected 1 to 64"},
         {"{tp: 8, batch: 0, context: 1}", "plan.yaml:1:16: plan.batch: 0 is out of range, expected 1 to 65536"},
-        {"{tp: 8, batch: 1, context: 0}",
-         "plan.yaml:1:28: plan.context: 0 is out of range, expected 1 to 100000000"},
+        {"{tp: 8, batch: 1, context: 0}", "plan.yaml:1:28: plan.context: 0 is out of range, expected 1 to 100000000"},
         {"{tp: 8.5, batch: 1, context: 1}", "plan.yaml:1:6: plan.tp: '8.5' is not a whole number"},
         {"{tp: 8, batch: 1}", "plan.yaml:1:1: missing key 'context' in plan"},
         {"{tp: 8, batch: 1, context: 1, kvdtype: fp8}",
@@ -124,8 +151,7 @@ static void graphs_are_captured_in_stairs(void **state)
         assert_true(k25_graph_runs(&graph, rows));
         assert_int_equal(k25_graph_rows(&graph, rows), size[next]);
     }
-    static const int hand[][2] = {{3, 4},     {5, 8},     {9, 16},    {255, 256},
-                                  {257, 272}, {272, 272}, {273, 288}, {500, 512}};
+    static const int hand[][2] = {{3, 4}, {5, 8}, {9, 16}, {255, 256}, {257, 272}, {272, 272}, {273, 288}, {500, 512}};
     for (size_t i = 0; i < 8; i++)
         assert_int_equal(k25_graph_rows(&graph, hand[i][0]), hand[i][1]);
 }
@@ -168,8 +194,8 @@ static void refuse(const char *name, const char *scheme, const char *plan_text, 
     assert_string_equal(error.message, message);
     assert_int_equal(error.status, K25_BAD_INPUT);
     struct k25_question question;
-    assert_false(k25_question_make(&box.architecture, &box.weights, NULL, &box.machine, &box.plan, &inputs, &question,
-                                   &error));
+    assert_false(
+        k25_question_make(&box.architecture, &box.weights, NULL, &box.machine, &box.plan, &inputs, &question, &error));
     assert_string_equal(error.message, message);
     k25_inputs_free(&inputs);
 }
@@ -230,8 +256,7 @@ static void stages_and_replicas_that_do_not_fit_are_refused(void **state)
     (void)state;
     refuse(kimi, int4, "{tp: 1, batch: 1, context: 1,\n pp: 62}",
            "plan.yaml:2:6: plan.pp: 62 stages for the 61 layers of kimi-k2.5");
-    refuse(kimi, int4, "{tp: 4, batch: 1, context: 1,\n dp: 2}",
-           "plan.yaml:2:6: plan.dp: 2 replicas for 1 sequence");
+    refuse(kimi, int4, "{tp: 4, batch: 1, context: 1,\n dp: 2}", "plan.yaml:2:6: plan.dp: 2 replicas for 1 sequence");
     refuse(kimi, int4, "{tp: 4, batch: 2, context: 1,\n dp: 2, pp: 2}",
            "plan.yaml:1:6: plan.tp: 16 ranks on rtx-pro-6000-8x-two-socket, which has 8 GPUs");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n levers: {l2_pinned_mib: 129}}",
@@ -305,7 +330,9 @@ static void good_plans_pass(void **state)
     /* More ranks than key-value heads: each head on two of them. */
     make_box(&box, "qwen3-235b-a22b", "fp8", "rtx-pro-6000-8x-two-socket");
     assert_true(k25_plan_check(&box.plan, &box.architecture, &box.machine, NULL, &error));
-    static const struct { const char *name, *scheme, *plan; } cases[] = {
+    static const struct {
+        const char *name, *scheme, *plan;
+    } cases[] = {
         {"kimi-k2.5", "int4_g32", "{tp: 8, ep: 8, redundant_experts: 16, batch: 1, context: 1}"},
         {"kimi-k2.5", "int4_g32", "{tp: 8, dcp: 8, batch: 1, context: 1}"},
         {"kimi-k2.5", "int4_g32", "{tp: 8, ep: 8, attention_dp: true, batch: 1, context: 1}"},

@@ -57,11 +57,11 @@ static void check_sums(const struct k25_prediction *x, const struct k25_plan *pl
 /* Any plan that physics covers; the AllReduce is one whose price has no threshold, so that more work is dearer. */
 static void random_box(struct box *box, uint64_t *seed)
 {
-    static const struct { const char *name, *scheme; } models[] = {
-        {"kimi-k2.5", "int4_g32"}, {"kimi-k2.5", "nvfp4"}, {"deepseek-v3", "fp8"}, {"minimax-m2.5", "awq_int4"},
-        {"qwen3-235b-a22b", "bf16"}, {"llama-3.1-70b", "bf16"}};
-    static const char *const machines[] = {"rtx-pro-6000-8x-two-socket", "rtx-pro-6000-8x-switches",
-                                           "h200-8x-nvlink"};
+    static const struct {
+        const char *name, *scheme;
+    } models[] = {{"kimi-k2.5", "int4_g32"},    {"kimi-k2.5", "nvfp4"},      {"deepseek-v3", "fp8"},
+                  {"minimax-m2.5", "awq_int4"}, {"qwen3-235b-a22b", "bf16"}, {"llama-3.1-70b", "bf16"}};
+    static const char *const machines[] = {"rtx-pro-6000-8x-two-socket", "rtx-pro-6000-8x-switches", "h200-8x-nvlink"};
     static const int backends[] = {K25_AR_NCCL, K25_AR_ONESHOT, K25_AR_FASTEST};
     static const int protocols[] = {K25_PROTO_LL, K25_PROTO_LL128, K25_PROTO_SIMPLE, K25_PROTO_ALL};
     int model = (int)(6 * uniform(seed));
@@ -77,8 +77,9 @@ static void random_box(struct box *box, uint64_t *seed)
 /* The same with everything else that spreads a step or lengthens it. */
 static void random_spread_box(struct box *box, uint64_t *seed)
 {
-    static const struct { const char *name, *scheme; } models[] = {
-        {"kimi-k2.5", "int4_g32"}, {"deepseek-v3", "fp8"}, {"glm-5", "fp8"}, {"qwen3.5-397b-a17b", "bf16"}};
+    static const struct {
+        const char *name, *scheme;
+    } models[] = {{"kimi-k2.5", "int4_g32"}, {"deepseek-v3", "fp8"}, {"glm-5", "fp8"}, {"qwen3.5-397b-a17b", "bf16"}};
     int model = (int)(4 * uniform(seed));
     random_box(box, seed);
     struct k25_plan plan = box->plan;
@@ -243,7 +244,8 @@ static void operators_are_priced_by_hw(void **state)
     assert_true(k25_machine_group(&box.machine, 8, &group, &error));
     double one = k25_allreduce_time(K25_BACKEND_NCCL_LL, 14336, &group, &params);
     assert_close(p.allreduce_transfer, 123 * one, 1e-12);
-    assert_close(priced(&p, "gather_logits", 0)->transfer, k25_allgather_time(K25_BACKEND_NCCL_LL, 40960, &group, &params), 1e-12);
+    assert_close(priced(&p, "gather_logits", 0)->transfer,
+                 k25_allgather_time(K25_BACKEND_NCCL_LL, 40960, &group, &params), 1e-12);
     const struct k25_operator *op = find_op(&p.step_work, "q_b", 1);
     struct k25_kernel_cost cost = k25_kernel_cost(&op->call, &box.machine.gpu, &params);
     assert_close(priced(&p, "q_b", 1)->time, 60 * cost.time, 1e-12);
@@ -254,7 +256,8 @@ static void operators_are_priced_by_hw(void **state)
     assert_int_equal(priced(&p, "qkv_a_norm", 1)->bound, K25_BOUND_FLOOR);
 }
 
-/* The gather goes by LL up to nccl.ll_max and by Simple beyond (hw/collective/collective.h); what is printed must say so. */
+/* The gather goes by LL up to nccl.ll_max and by Simple beyond (hw/collective/collective.h); what is printed must say
+ * so. */
 static void gather_names_what_was_priced(void **state)
 {
     (void)state;
@@ -321,7 +324,8 @@ static void the_cheapest_is_the_cheapest(void **state)
         chosen[best]++;
         double least = k25_allreduce_time((enum k25_backend)best, bytes, &question.group[K25_RANKS_TP], &params);
         for (int other = 0; other < 4; other++)
-            assert_true(least <= k25_allreduce_time((enum k25_backend)other, bytes, &question.group[K25_RANKS_TP], &params));
+            assert_true(least <=
+                        k25_allreduce_time((enum k25_backend)other, bytes, &question.group[K25_RANKS_TP], &params));
     }
     for (int i = 0; i < 4; i++) {
         if (i != K25_BACKEND_NCCL_SIMPLE) /* LL128 has the same bandwidth and shorter hops */
@@ -368,7 +372,10 @@ static void the_seeds_come_out(void **state)
 static void the_backend_switches_where_the_build_does(void **state)
 {
     (void)state;
-    static const struct { const char *name; int last; } cases[] = {{"kimi-k26-v4", 8}, {"kimi-k26-v3", 4}};
+    static const struct {
+        const char *name;
+        int last;
+    } cases[] = {{"kimi-k26-v4", 8}, {"kimi-k26-v3", 4}};
     for (int c = 0; c < 2; c++) {
         load_scenario(cases[c].name);
         for (int batch = 1; batch <= 64; batch++) {
@@ -432,9 +439,12 @@ static double after(const struct box *box, const struct k25_params *params, cons
 }
 
 /* +1: slower, strictly; -1: faster, or at least not slower. */
-static const struct { const char *what; int direction; } changes[] = {
-    {"batch", 1}, {"context", 1}, {"hidden", 1}, {"layers", 1}, {"vocabulary", 1}, {"experts a token", 1},
-    {"link latency", 1}, {"memory bandwidth", -1}, {"peak", -1}, {"link bandwidth", -1}, {"kv width", 1}};
+static const struct {
+    const char *what;
+    int direction;
+} changes[] = {{"batch", 1},      {"context", 1},         {"hidden", 1},       {"layers", 1},
+               {"vocabulary", 1}, {"experts a token", 1}, {"link latency", 1}, {"memory bandwidth", -1},
+               {"peak", -1},      {"link bandwidth", -1}, {"kv width", 1}};
 enum { CHANGES = sizeof changes / sizeof changes[0] };
 
 /* Links matter only between GPUs, experts where there are some. */
@@ -475,11 +485,10 @@ static void physics_has_a_direction(void **state)
 static void the_step_grows_with_every_sequence(void **state)
 {
     (void)state;
-    static const struct { const char *name, *scheme;
-    } models[] = {{"kimi-k2.5", "int4_g32"},
-                  {"minimax-m2.5", "awq_int4"},
-                  {"minimax-m2.5", "nvfp4"},
-                  {"llama-3.1-70b", "bf16"}};
+    static const struct {
+        const char *name, *scheme;
+    } models[] = {
+        {"kimi-k2.5", "int4_g32"}, {"minimax-m2.5", "awq_int4"}, {"minimax-m2.5", "nvfp4"}, {"llama-3.1-70b", "bf16"}};
     struct k25_params params = fixed_params();
     int wrong = 0;
     for (size_t m = 0; m < 4; m++) {
@@ -516,44 +525,101 @@ static void more_ranks_compute_less(void **state)
             predict_box(&box, &params, &p);
             if (p.kernels > before)
                 fail_msg("%s batch %d context %.0f: kernels of TP%d take %.4f ms, half the ranks took %.4f",
-                         box.architecture.name, box.plan.batch, box.plan.context, tp, p.kernels * 1e3,
-                         before * 1e3);
+                         box.architecture.name, box.plan.batch, box.plan.context, tp, p.kernels * 1e3, before * 1e3);
         }
     }
 }
 
 /* Raising a parameter by `factor`: +1 the step grows, -1 it shrinks, 0 it moves (a threshold, a count of splits:
  * the direction depends on the shape), 2 the cache pool shrinks and no time moves. */
-static const struct { int id, direction; double factor; } directions[] = {
-    {K25_P_NORM, -1, 1.3},         {K25_KERNEL_SCALE, 1, 1.1},     {K25_BANDWIDTH, -1, 1.1},
-    {K25_GEMM_T0, 1, 1.1},         {K25_GEMM_MEM, -1, 1.1},        {K25_GEMM_MAC, -1, 1.1},
-    {K25_GEMM_K, 1, 1.1},          {K25_FP8_T0, 1, 1.1},           {K25_FP8_MEM, -1, 1.1},
-    {K25_FP8_MAC, -1, 1.1},        {K25_FP8_K, 1, 1.1},            {K25_FP4_T0, 1, 1.1},
-    {K25_FP4_MEM, -1, 1.1},        {K25_FP4_MAC, -1, 1.1},         {K25_FP4_K, 1, 1.1},
-    {K25_INT4_T0, 1, 1.1},         {K25_INT4_MEM, -1, 1.1},        {K25_INT4_MAC, -1, 1.1},
-    {K25_INT4_K, 1, 1.1},          {K25_K_SPLIT, 1, 1.1},          {K25_BMM_T0, 1, 1.1},
-    {K25_ELEMENT_T0, 1, 1.1},      {K25_MOE_INT4_T0, 1, 1.1},      {K25_MOE_INT4_MEM, -1, 1.1},
-    {K25_MOE_INT4_MAC, -1, 1.1},   {K25_MOE_FP4_T0, 1, 1.1},       {K25_MOE_FP4_MEM, -1, 1.1},
-    {K25_MOE_FP4_MAC, -1, 1.1},    {K25_MOE_FP8_T0, 1, 1.1},       {K25_MOE_FP8_MEM, -1, 1.1},
-    {K25_MOE_FP8_MAC, -1, 1.1},    {K25_MOE_BF16_T0, 1, 1.1},      {K25_MOE_BF16_MEM, -1, 1.1},
-    {K25_MOE_BF16_MAC, -1, 1.1},   {K25_MOE_K, 1, 1.1},            {K25_MOE_REREAD, 1, 1.1},
-    {K25_MOE_ACTIVATION, 1, 1.1},  {K25_MOE_EXPERT, 1, 1.1},       {K25_MOE_FALLBACK, 1, 1.1},
+static const struct {
+    int id, direction;
+    double factor;
+} directions[] = {
+    {K25_P_NORM, -1, 1.3},
+    {K25_KERNEL_SCALE, 1, 1.1},
+    {K25_BANDWIDTH, -1, 1.1},
+    {K25_GEMM_T0, 1, 1.1},
+    {K25_GEMM_MEM, -1, 1.1},
+    {K25_GEMM_MAC, -1, 1.1},
+    {K25_GEMM_K, 1, 1.1},
+    {K25_FP8_T0, 1, 1.1},
+    {K25_FP8_MEM, -1, 1.1},
+    {K25_FP8_MAC, -1, 1.1},
+    {K25_FP8_K, 1, 1.1},
+    {K25_FP4_T0, 1, 1.1},
+    {K25_FP4_MEM, -1, 1.1},
+    {K25_FP4_MAC, -1, 1.1},
+    {K25_FP4_K, 1, 1.1},
+    {K25_INT4_T0, 1, 1.1},
+    {K25_INT4_MEM, -1, 1.1},
+    {K25_INT4_MAC, -1, 1.1},
+    {K25_INT4_K, 1, 1.1},
+    {K25_K_SPLIT, 1, 1.1},
+    {K25_BMM_T0, 1, 1.1},
+    {K25_ELEMENT_T0, 1, 1.1},
+    {K25_MOE_INT4_T0, 1, 1.1},
+    {K25_MOE_INT4_MEM, -1, 1.1},
+    {K25_MOE_INT4_MAC, -1, 1.1},
+    {K25_MOE_FP4_T0, 1, 1.1},
+    {K25_MOE_FP4_MEM, -1, 1.1},
+    {K25_MOE_FP4_MAC, -1, 1.1},
+    {K25_MOE_FP8_T0, 1, 1.1},
+    {K25_MOE_FP8_MEM, -1, 1.1},
+    {K25_MOE_FP8_MAC, -1, 1.1},
+    {K25_MOE_BF16_T0, 1, 1.1},
+    {K25_MOE_BF16_MEM, -1, 1.1},
+    {K25_MOE_BF16_MAC, -1, 1.1},
+    {K25_MOE_K, 1, 1.1},
+    {K25_MOE_REREAD, 1, 1.1},
+    {K25_MOE_ACTIVATION, 1, 1.1},
+    {K25_MOE_EXPERT, 1, 1.1},
+    {K25_MOE_FALLBACK, 1, 1.1},
     {K25_MLA_T0, 1, 1.1},
-    {K25_MLA_BATCHED, 1, 1.1},     {K25_MLA_SEQUENCE, 1, 1.1},     {K25_MLA_TOKEN, 1, 1.1},
-    {K25_MLA_MEM, -1, 1.1},        {K25_MLA_SPLITS, 0, 2},         {K25_MLA_SPLIT_TOKENS, 1, 2},
-    {K25_MLA_GATHERED, -1, 0.7},   {K25_INDEXER_T0, 1, 1.1},       {K25_INDEXER_MEM, -1, 1.1},
-    {K25_LINEAR_T0, 1, 1.1},       {K25_LINEAR_MEM, -1, 1.1},
-    {K25_GQA_T0, 1, 1.1},          {K25_GQA_TILE, 1, 1.1},         {K25_GQA_TOKEN, 1, 1.1},
-    {K25_GQA_MEM, -1, 1.1},        {K25_GQA_SPLIT_TOKENS, 1, 2},   {K25_NCCL_BASE, 1, 1.1},
-    {K25_NCCL_HOP, 1, 1.1},        {K25_NCCL_LL, -1, 1.1},         {K25_NCCL_LL_SCALING, 1, 1.1},
-    {K25_NCCL_LL_NORM, -1, 1.1},   {K25_NCCL_LL_MAX, 0, 4},        {K25_NCCL_LL128_HOP, 1, 1.1},
-    {K25_NCCL_SIMPLE_BASE, 1, 1.1}, {K25_NCCL_SIMPLE_HOP, 1, 1.1}, {K25_NCCL_ETA, -1, 1.1},
-    {K25_NCCL_RING, -1, 1.1},      {K25_NCCL_GATHER, 1, 1.1},     {K25_ONESHOT_BASE, 1, 1.1},     {K25_ONESHOT_PEER, 1, 1.1},
-    {K25_ONESHOT_ETA, -1, 1.1},    {K25_ONESHOT_SHARED, -1, 1.1},  {K25_SKEW_SIGMA, 1, 1.1},
-    {K25_SKEW_RHO, 1, 1.1},        {K25_SKEW_LAG, 1, 1.1},         {K25_ROUTING_CV, -1, 1.1},
-    {K25_ROUTING_OVERLAP, -1, 1.1}, {K25_DRAFT_PASS, 1, 1.1},      {K25_DRAFT_SEQUENCE, 1, 1.1},
-    {K25_POWER_EXPONENT, 1, 1.1},  {K25_GRAPH_GAP, 1, 1.1},
-    {K25_EAGER_LAUNCH, 1, 4}  ,    {K25_HOST_STEP, 1, 1.1},        {K25_HOST_SEQUENCE, 1, 1.1},
+    {K25_MLA_BATCHED, 1, 1.1},
+    {K25_MLA_SEQUENCE, 1, 1.1},
+    {K25_MLA_TOKEN, 1, 1.1},
+    {K25_MLA_MEM, -1, 1.1},
+    {K25_MLA_SPLITS, 0, 2},
+    {K25_MLA_SPLIT_TOKENS, 1, 2},
+    {K25_MLA_GATHERED, -1, 0.7},
+    {K25_INDEXER_T0, 1, 1.1},
+    {K25_INDEXER_MEM, -1, 1.1},
+    {K25_LINEAR_T0, 1, 1.1},
+    {K25_LINEAR_MEM, -1, 1.1},
+    {K25_GQA_T0, 1, 1.1},
+    {K25_GQA_TILE, 1, 1.1},
+    {K25_GQA_TOKEN, 1, 1.1},
+    {K25_GQA_MEM, -1, 1.1},
+    {K25_GQA_SPLIT_TOKENS, 1, 2},
+    {K25_NCCL_BASE, 1, 1.1},
+    {K25_NCCL_HOP, 1, 1.1},
+    {K25_NCCL_LL, -1, 1.1},
+    {K25_NCCL_LL_SCALING, 1, 1.1},
+    {K25_NCCL_LL_NORM, -1, 1.1},
+    {K25_NCCL_LL_MAX, 0, 4},
+    {K25_NCCL_LL128_HOP, 1, 1.1},
+    {K25_NCCL_SIMPLE_BASE, 1, 1.1},
+    {K25_NCCL_SIMPLE_HOP, 1, 1.1},
+    {K25_NCCL_ETA, -1, 1.1},
+    {K25_NCCL_RING, -1, 1.1},
+    {K25_NCCL_GATHER, 1, 1.1},
+    {K25_ONESHOT_BASE, 1, 1.1},
+    {K25_ONESHOT_PEER, 1, 1.1},
+    {K25_ONESHOT_ETA, -1, 1.1},
+    {K25_ONESHOT_SHARED, -1, 1.1},
+    {K25_SKEW_SIGMA, 1, 1.1},
+    {K25_SKEW_RHO, 1, 1.1},
+    {K25_SKEW_LAG, 1, 1.1},
+    {K25_ROUTING_CV, -1, 1.1},
+    {K25_ROUTING_OVERLAP, -1, 1.1},
+    {K25_DRAFT_PASS, 1, 1.1},
+    {K25_DRAFT_SEQUENCE, 1, 1.1},
+    {K25_POWER_EXPONENT, 1, 1.1},
+    {K25_GRAPH_GAP, 1, 1.1},
+    {K25_EAGER_LAUNCH, 1, 4},
+    {K25_HOST_STEP, 1, 1.1},
+    {K25_HOST_SEQUENCE, 1, 1.1},
     {K25_RESERVE, 2, 1.1},
 };
 
@@ -567,23 +633,23 @@ static void fill(struct box *boxes)
         double context;
         int backend, protocol, graph;
         const char *more; /* keys of the plan */
-    } set[] = {{"kimi-k2.5", "int4_g32", 1, 1024, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
-               {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
-               {"kimi-k2.5", "int4_g32", 512, 300, K25_AR_NCCL, K25_PROTO_LL128, K25_GRAPH_FULL, NULL},
-               {"kimi-k2.5", "int4_g32", 1, 30000, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_NONE, NULL},
-               {"kimi-k2.5", "nvfp4", 256, 500, K25_AR_NCCL, K25_PROTO_SIMPLE, K25_GRAPH_FULL, NULL},
-               {"deepseek-v3", "fp8", 256, 500, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
-               {"minimax-m2.5", "awq_int4", 256, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
-               {"minimax-m2.5", "nvfp4", 2, 500, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
-               {"qwen3-235b-a22b", "bf16", 256, 2000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
-               {"qwen3-235b-a22b", "fp8", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
-               {"llama-3.1-70b", "bf16", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
-               {"glm-5", "fp8", 16, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL,
-                "speculation: {method: mtp, tokens: 3}"},
-               {"qwen3.5-397b-a17b", "bf16", 64, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL,
-                "levers: {power_limit_w: 300}"},
-               {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "dcp: 4"},
-               {"kimi-k2.5", "nvfp4", 64, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "expert_rows: 32"}};
+    } set[] = {
+        {"kimi-k2.5", "int4_g32", 1, 1024, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
+        {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
+        {"kimi-k2.5", "int4_g32", 512, 300, K25_AR_NCCL, K25_PROTO_LL128, K25_GRAPH_FULL, NULL},
+        {"kimi-k2.5", "int4_g32", 1, 30000, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_NONE, NULL},
+        {"kimi-k2.5", "nvfp4", 256, 500, K25_AR_NCCL, K25_PROTO_SIMPLE, K25_GRAPH_FULL, NULL},
+        {"deepseek-v3", "fp8", 256, 500, K25_AR_ONESHOT, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
+        {"minimax-m2.5", "awq_int4", 256, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
+        {"minimax-m2.5", "nvfp4", 2, 500, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},
+        {"qwen3-235b-a22b", "bf16", 256, 2000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
+        {"qwen3-235b-a22b", "fp8", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
+        {"llama-3.1-70b", "bf16", 512, 100, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, NULL},
+        {"glm-5", "fp8", 16, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "speculation: {method: mtp, tokens: 3}"},
+        {"qwen3.5-397b-a17b", "bf16", 64, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL,
+         "levers: {power_limit_w: 300}"},
+        {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "dcp: 4"},
+        {"kimi-k2.5", "nvfp4", 64, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "expert_rows: 32"}};
     for (int i = 0; i < QUESTIONS; i++) {
         make_box(&boxes[i], set[i].name, set[i].scheme, "rtx-pro-6000-8x-two-socket");
         if (set[i].more != NULL) {

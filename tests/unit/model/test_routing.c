@@ -26,7 +26,9 @@ static double by_quadrature(int experts, int k, double tokens, double cv)
 static void agrees_with_the_integral(void **state)
 {
     (void)state;
-    static const struct { int experts, k; } shapes[] = {{384, 8}, {256, 8}, {128, 4}, {512, 10}};
+    static const struct {
+        int experts, k;
+    } shapes[] = {{384, 8}, {256, 8}, {128, 4}, {512, 10}};
     static const double spreads[] = {0.3, 0.8, 1, 1.5, 2}, tokens[] = {1, 2, 7.5, 32, 128, 512};
     for (size_t s = 0; s < 4; s++) {
         for (size_t c = 0; c < 5; c++) {
@@ -61,12 +63,12 @@ static void uniform_routing_is_the_published_count(void **state)
 {
     (void)state;
     /* moe.md: Kimi, independent and uniform: 384 (1 - (1 - 8/384)^T) */
-    static const struct { double tokens, distinct, half_digit; } cases[] = {
-        {1, 8, 1e-9},  {2, 15.8, .05}, {4, 31, .05},  {8, 59.5, .05}, {16, 109.8, .05},
-        {32, 188.2, .05}, {64, 284, .5}, {128, 358, .5}, {256, 382, .5}};
+    static const struct {
+        double tokens, distinct, half_digit;
+    } cases[] = {{1, 8, 1e-9},     {2, 15.8, .05}, {4, 31, .05},   {8, 59.5, .05}, {16, 109.8, .05},
+                 {32, 188.2, .05}, {64, 284, .5},  {128, 358, .5}, {256, 382, .5}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_float_equal(k25_distinct_experts(384, 8, cases[i].tokens, 0), cases[i].distinct,
-                           cases[i].half_digit);
+        assert_float_equal(k25_distinct_experts(384, 8, cases[i].tokens, 0), cases[i].distinct, cases[i].half_digit);
     /* A very narrow Beta tends to the same: its correction is of order cv^2. */
     for (double cv = 0.1; cv > 1e-6; cv /= 3)
         assert_close(k25_distinct_experts(384, 8, 64, cv), k25_distinct_experts(384, 8, 64, 0), cv * cv + 1e-5);
@@ -113,7 +115,9 @@ enum { MOST_EXPERTS = 512, MOST_K = 10, MOST_SLOTS = 544, SIZES = 9, GROUPS = 4,
 static const int batch_sizes[SIZES] = {1, 2, 4, 8, 16, 32, 64, 128, 512}, group_sizes[GROUPS] = {2, 4, 8, 16};
 
 /* Sums of whole numbers, so that no order of adding them matters. [0]: as placed, [1]: with redundant slots. */
-struct drawn_sums { double distinct[2][SIZES], distinct_max[2][SIZES][GROUPS], pairs_max[2][SIZES][GROUPS]; };
+struct drawn_sums {
+    double distinct[2][SIZES], distinct_max[2][SIZES][GROUPS], pairs_max[2][SIZES][GROUPS];
+};
 
 struct drawn_routing {
     int experts, k, redundant, slots, copies[MOST_EXPERTS], first_slot[MOST_EXPERTS], rank[GROUPS][MOST_SLOTS];
@@ -187,7 +191,10 @@ static void draw_popularity(struct drawn_routing *r, gsl_rng *chance, double cv)
     find_weights(r);
 }
 
-struct weighed { double weight; int slot; };
+struct weighed {
+    double weight;
+    int slot;
+};
 
 static int heavier_first(const void *a, const void *b)
 {
@@ -299,7 +306,10 @@ static void draw_routing(int experts, int k, double cv, int redundant, struct dr
 static void ranks_agree_with_drawn_routing(void **state)
 {
     (void)state;
-    static const struct { int experts, k; double cv; } cases[] = {{384, 8, 1.2}, {128, 10, 0.6}, {64, 4, 0}};
+    static const struct {
+        int experts, k;
+        double cv;
+    } cases[] = {{384, 8, 1.2}, {128, 10, 0.6}, {64, 4, 0}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         int experts = cases[c].experts, k = cases[c].k;
         static struct drawn_sums sums;
@@ -374,15 +384,12 @@ static void fullest_rank_is_bounded_and_grows(void **state)
                 k25_ep_load(384, 8, tokens, cv, groups[g], 0, &load);
                 k25_ep_load(384, 8, tokens, cv + 0.05, groups[g], 0, &skewed);
                 double m = 384.0 / groups[g];
-                assert_true(load.distinct_max >= load.distinct_mean * (1 - 1e-9) &&
-                            load.distinct_max <= m * 1.0001);
+                assert_true(load.distinct_max >= load.distinct_mean * (1 - 1e-9) && load.distinct_max <= m * 1.0001);
                 assert_true(load.pairs_max >= load.pairs_mean && load.pairs_max <= 8 * tokens * (1 + 1e-9));
                 assert_true(load.pairs_max >= load.distinct_max * (1 - 1e-6));
-                assert_true(load.pairs_max > before.pairs_max &&
-                            load.distinct_max >= before.distinct_max - m * 1e-4);
+                assert_true(load.pairs_max > before.pairs_max && load.distinct_max >= before.distinct_max - m * 1e-4);
                 assert_true(tokens < 2 || skewed.pairs_max > load.pairs_max);
-                assert_true(tokens < 2 || load.distinct_mean > 0.999 * m ||
-                            skewed.distinct_mean < load.distinct_mean);
+                assert_true(tokens < 2 || load.distinct_mean > 0.999 * m || skewed.distinct_mean < load.distinct_mean);
                 before = load;
             }
         }
@@ -407,9 +414,9 @@ static void slopes_are_derivatives(void **state)
             distinct[n] = k25_distinct_experts(E, 8, T, x);
         }
         k25_ep_load_slope(E, 8, T, cv, R, extra, &slope);
-#define DIFFERENCE(a, f) ((a[0]f - 8 * a[1]f + 8 * a[2]f - a[3]f) / (12 * step))
-#define SAME_SLOPE(exact, a, f) \
-    assert_true(fabs((exact) - DIFFERENCE(a, f)) <= 1e-6 * fmax(fabs(exact), 1e-3 * fabs(a[1]f)))
+#define DIFFERENCE(a, f) ((a[0] f - 8 * a[1] f + 8 * a[2] f - a[3] f) / (12 * step))
+#define SAME_SLOPE(exact, a, f)                                                                                        \
+    assert_true(fabs((exact)-DIFFERENCE(a, f)) <= 1e-6 * fmax(fabs(exact), 1e-3 * fabs(a[1] f)))
         SAME_SLOPE(slope.distinct_mean, at, .distinct_mean);
         SAME_SLOPE(slope.distinct_max, at, .distinct_max);
         SAME_SLOPE(slope.pairs_max, at, .pairs_max);

@@ -98,8 +98,7 @@ static void test_three_users(void **state)
     assert_close(s.prefill_utilisation, 108 / 133., 1e-12);
     assert_false(s.saturated); /* 3 C = 12 = C + D */
 
-    service.rounds =
-        1; /* all at once: the mean place waits for one prompt, all of it chunks; (8 - 4) / 8 is seen */
+    service.rounds = 1; /* all at once: the mean place waits for one prompt, all of it chunks; (8 - 4) / 8 is seen */
     s = serve(&box, &service);
     assert_close(s.wait_prefill, s.prefill, 1e-12);
     assert_close(s.steps_s * s.latency, 16, 1e-12);
@@ -217,7 +216,8 @@ static void test_disaggregated(void **state)
         double low = step_at(&box, (int)below, 1050.5, 0, 0), high = step_at(&box, (int)below + 1, 1050.5, 0, 0);
         assert_close(s.tpot, low + (1 + beside - below) * (high - low), 1e-9);
         bool saturated = s.prefill_utilisation > 1 - 1e-9; /* more users only wait */
-        assert_true(s.chunk_share == 0 && (saturated ? s.output_tok_s >= before * (1 - 1e-9) : s.output_tok_s > before));
+        assert_true(s.chunk_share == 0 &&
+                    (saturated ? s.output_tok_s >= before * (1 - 1e-9) : s.output_tok_s > before));
         assert_close(s.prefill_utilisation, s.requests_s * s.prefill, 1e-9);
         before = s.output_tok_s;
     }

@@ -67,8 +67,8 @@ static void test_quiet_ranks_repeat_the_prediction(void **state)
     assert_true(tally.worst_end < 1e-12);
 }
 
-/* With one rank late by L in every segment and nothing else: it waits 0, the seven others L, the mean 7/8 L. (The embedding is
- * too short a segment for the others to be ahead by L / 8 in it, which takes a part in 10^4 off.) */
+/* With one rank late by L in every segment and nothing else: it waits 0, the seven others L, the mean 7/8 L. (The
+ * embedding is too short a segment for the others to be ahead by L / 8 in it, which takes a part in 10^4 off.) */
 static void test_a_slow_rank_is_waited_for(void **state)
 {
     (void)state;
@@ -83,7 +83,8 @@ static void test_a_slow_rank_is_waited_for(void **state)
     }
 }
 
-/* The mean wait of many steps is the formula's: jitter alone, and both with a lag (the formula's own error is 2.4 %). */
+/* The mean wait of many steps is the formula's: jitter alone, and both with a lag (the formula's own error is 2.4 %).
+ */
 static void test_the_mean_wait_is_the_formula(void **state)
 {
     (void)state;

@@ -20,11 +20,20 @@ static double step_at(const struct k25_question *question, const struct k25_para
     machine = *question->machine;
     moved.machine = &machine;
     switch (what - K25_PARAMS) {
-    case K25_FIGURE_BANDWIDTH: machine.gpu.bandwidth_gbs *= factor; break;
-    case K25_FIGURE_PEAK_BF16: machine.gpu.peak_bf16_tflops *= factor; break;
-    case K25_FIGURE_PEAK_FP8: machine.gpu.peak_fp8_tflops *= factor; break;
-    case K25_FIGURE_PEAK_FP4: machine.gpu.peak_fp4_tflops *= factor; break;
-    default: break;
+    case K25_FIGURE_BANDWIDTH:
+        machine.gpu.bandwidth_gbs *= factor;
+        break;
+    case K25_FIGURE_PEAK_BF16:
+        machine.gpu.peak_bf16_tflops *= factor;
+        break;
+    case K25_FIGURE_PEAK_FP8:
+        machine.gpu.peak_fp8_tflops *= factor;
+        break;
+    case K25_FIGURE_PEAK_FP4:
+        machine.gpu.peak_fp4_tflops *= factor;
+        break;
+    default:
+        break;
     }
     for (int i = 0; i < K25_RANKS_GROUPS; i++) {
         double wide = what == K25_PARAMS + K25_FIGURE_LINK_BANDWIDTH ? factor : 1;
@@ -65,8 +74,8 @@ static double side(const struct k25_question *question, const struct k25_params 
 enum verdict { SAME, CORNER, OTHER };
 
 /* Where a corner is near, the side that the step is on must still agree. */
-static enum verdict compare(const struct k25_question *question, const struct k25_params *params, int what, double slope,
-                            double *found)
+static enum verdict compare(const struct k25_question *question, const struct k25_params *params, int what,
+                            double slope, double *found)
 {
     static const double widths[] = {4e-2, 4e-3, 4e-4, 4e-5};
     double tolerance = 1e-6 * fmax(fabs(slope), 1e-6 * p.step);
@@ -118,7 +127,8 @@ static void slopes_are_derivatives(void **state)
         bool never = what == K25_NCCL_LL_MAX || what == K25_RESERVE || what == K25_MLA_SPLIT_TOKENS;
         if (never != (seen[what] == 0))
             fail_msg("%s moved %d of %d steps",
-                     what < K25_PARAMS ? k25_param_names[what] : k25_figure_names[what - K25_PARAMS], seen[what], plans);
+                     what < K25_PARAMS ? k25_param_names[what] : k25_figure_names[what - K25_PARAMS], seen[what],
+                     plans);
     }
     for (size_t model = 0; model < ZOO_SIZE; model++)
         assert_true(models[model] > 0);
@@ -151,18 +161,21 @@ static void floors_by_hand(void **state)
     assert_true(slopes.figure[K25_FIGURE_LINK_LATENCY] == 0 && slopes.param[K25_MLA_T0] == 0);
 }
 
-/* A machine that is e times as slow in everything that is a time takes e times as long: the slopes of all times and, with
- * the sign turned, of all rates sum to the step. */
+/* A machine that is e times as slow in everything that is a time takes e times as long: the slopes of all times and,
+ * with the sign turned, of all rates sum to the step. */
 static void slopes_of_times_sum_to_the_step(void **state)
 {
     (void)state;
-    static const int times[] = {
-        K25_GEMM_T0, K25_GEMM_K, K25_FP8_T0, K25_FP8_K, K25_FP4_T0, K25_FP4_K, K25_INT4_T0, K25_INT4_K, K25_BMM_T0,
-        K25_ELEMENT_T0, K25_MOE_INT4_T0, K25_MOE_FP4_T0, K25_MOE_FP8_T0, K25_MOE_BF16_T0, K25_MOE_K, K25_MOE_EXPERT,
-        K25_MLA_T0, K25_MLA_BATCHED, K25_MLA_SEQUENCE, K25_MLA_TOKEN, K25_INDEXER_T0, K25_LINEAR_T0, K25_GQA_T0,
-        K25_GQA_TILE, K25_GQA_TOKEN, K25_NCCL_BASE, K25_NCCL_HOP, K25_NCCL_LL128_HOP, K25_NCCL_SIMPLE_BASE,
-        K25_NCCL_SIMPLE_HOP, K25_ONESHOT_BASE, K25_ONESHOT_PEER, K25_SKEW_SIGMA, K25_SKEW_LAG, K25_DRAFT_PASS,
-        K25_DRAFT_SEQUENCE, K25_GRAPH_GAP, K25_EAGER_LAUNCH, K25_HOST_STEP, K25_HOST_SEQUENCE};
+    static const int times[] = {K25_GEMM_T0,          K25_GEMM_K,          K25_FP8_T0,       K25_FP8_K,
+                                K25_FP4_T0,           K25_FP4_K,           K25_INT4_T0,      K25_INT4_K,
+                                K25_BMM_T0,           K25_ELEMENT_T0,      K25_MOE_INT4_T0,  K25_MOE_FP4_T0,
+                                K25_MOE_FP8_T0,       K25_MOE_BF16_T0,     K25_MOE_K,        K25_MOE_EXPERT,
+                                K25_MLA_T0,           K25_MLA_BATCHED,     K25_MLA_SEQUENCE, K25_MLA_TOKEN,
+                                K25_INDEXER_T0,       K25_LINEAR_T0,       K25_GQA_T0,       K25_GQA_TILE,
+                                K25_GQA_TOKEN,        K25_NCCL_BASE,       K25_NCCL_HOP,     K25_NCCL_LL128_HOP,
+                                K25_NCCL_SIMPLE_BASE, K25_NCCL_SIMPLE_HOP, K25_ONESHOT_BASE, K25_ONESHOT_PEER,
+                                K25_SKEW_SIGMA,       K25_SKEW_LAG,        K25_DRAFT_PASS,   K25_DRAFT_SEQUENCE,
+                                K25_GRAPH_GAP,        K25_EAGER_LAUNCH,    K25_HOST_STEP,    K25_HOST_SEQUENCE};
     uint64_t seed = 5;
     int models[ZOO_SIZE] = {0};
     for (int plans = 0; plans < 300;) {

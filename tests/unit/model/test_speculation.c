@@ -1,8 +1,8 @@
 /* Speculation: what acceptance says, and the tokens that are verified, by hand. Drafts: test_model_draft.c. */
 #include "tests/unit/question_check.h"
 
-#include "model/step/routing.h"
 #include "model/plan/speculation.h"
+#include "model/step/routing.h"
 
 static struct k25_prediction p, q; /* too large for a stack */
 static const struct k25_step *const step = &p.step_work;
@@ -18,14 +18,22 @@ static struct k25_plan_speculation speculate(int tokens, const char *acceptance)
 static void tokens_of_a_step(void **state)
 {
     (void)state;
-    static const struct { int k; const char *acceptance; double tokens; } cases[] = {
-        {3, "0.49", 2.47},  /* 1 + 3 x 0.49 */
-        {3, "2.48", 2.48},
-        {3, "0.83/0.60/0.45", 2.88},
-        {2, "0.83/0.60/0.45", 2.43}, /* a shorter chain takes the first */
-        {3, "a=0.83", 3.090687},     /* 1 + 0.83 + 0.6889 + 0.571787: specdec.md, 1 */
-        {7, "a=0.83", 4.557475},     /* (1 - 0.83^8) / 0.17 */
-        {3, "0", 1}, {3, "1", 4}, {3, "4", 4}, {3, "a=1", 4}, {3, "a=0", 1}, {1, "0.9/0.1", 1.9}};
+    static const struct {
+        int k;
+        const char *acceptance;
+        double tokens;
+    } cases[] = {{3, "0.49", 2.47}, /* 1 + 3 x 0.49 */
+                 {3, "2.48", 2.48},
+                 {3, "0.83/0.60/0.45", 2.88},
+                 {2, "0.83/0.60/0.45", 2.43}, /* a shorter chain takes the first */
+                 {3, "a=0.83", 3.090687},     /* 1 + 0.83 + 0.6889 + 0.571787: specdec.md, 1 */
+                 {7, "a=0.83", 4.557475},     /* (1 - 0.83^8) / 0.17 */
+                 {3, "0", 1},
+                 {3, "1", 4},
+                 {3, "4", 4},
+                 {3, "a=1", 4},
+                 {3, "a=0", 1},
+                 {1, "0.9/0.1", 1.9}};
     struct k25_error error = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct k25_plan_speculation speculation = speculate(cases[i].k, cases[i].acceptance);
@@ -43,15 +51,24 @@ static void tokens_of_a_step(void **state)
 static void acceptance_that_cannot_be(void **state)
 {
     (void)state;
-#define EXPECTED ": expected the share of drafts accepted (0 to 1), tokens a step (1 to 4), rates r1/r2/..., or " \
-                 "a=rate"
+#define EXPECTED                                                                                                       \
+    ": expected the share of drafts accepted (0 to 1), tokens a step (1 to 4), rates r1/r2/..., or "                   \
+    "a=rate"
 #define RATES ": expected marginal rates from 0 to 1 that do not rise"
-    static const struct { const char *acceptance, *message; } cases[] = {
-        {"4.5", "'4.5'" EXPECTED}, {"-0.1", "'-0.1'" EXPECTED}, {"high", "'high'" EXPECTED},
-        {"a=1.2", "'a=1.2'" EXPECTED}, {"a=", "'a='" EXPECTED}, {"nan", "'nan'" EXPECTED},
-        {"0.5/0.6/0.4", "'0.5/0.6/0.4'" RATES}, {"1.1/0.6/0.4", "'1.1/0.6/0.4'" RATES}, {"0.8/", "'0.8/'" RATES},
-        {"0.8//0.5", "'0.8//0.5'" RATES}, {"0.8/x/0.5", "'0.8/x/0.5'" RATES},
-        {"0.8/0.6", "'0.8/0.6' has 2 rates, expected one for each of 3 tokens"}};
+    static const struct {
+        const char *acceptance, *message;
+    } cases[] = {{"4.5", "'4.5'" EXPECTED},
+                 {"-0.1", "'-0.1'" EXPECTED},
+                 {"high", "'high'" EXPECTED},
+                 {"a=1.2", "'a=1.2'" EXPECTED},
+                 {"a=", "'a='" EXPECTED},
+                 {"nan", "'nan'" EXPECTED},
+                 {"0.5/0.6/0.4", "'0.5/0.6/0.4'" RATES},
+                 {"1.1/0.6/0.4", "'1.1/0.6/0.4'" RATES},
+                 {"0.8/", "'0.8/'" RATES},
+                 {"0.8//0.5", "'0.8//0.5'" RATES},
+                 {"0.8/x/0.5", "'0.8/x/0.5'" RATES},
+                 {"0.8/0.6", "'0.8/0.6' has 2 rates, expected one for each of 3 tokens"}};
     struct box box;
     open_kimi(&box);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -70,15 +87,18 @@ static void acceptance_that_cannot_be(void **state)
 static void rates_by_position(void **state)
 {
     (void)state;
-    static const struct { int plan_k, k; const char *acceptance; double rates[5]; } cases[] = {
-        {3, 3, "0.83/0.60/0.45", {0.83, 0.6, 0.45}},
-        {3, 5, "0.83/0.60/0.45", {0.83, 0.6, 0.45, 0.3375, 0.253125}}, /* three in four of those before */
-        {3, 1, "0.83/0.60/0.45", {0.83}},
-        {3, 4, "a=0.8", {0.8, 0.64, 0.512, 0.4096}},
-        {2, 3, "0.5/0", {0.5, 0, 0}},
-        {2, 4, "1.75", {0.5, 0.25, 0.125, 0.0625}},  /* 0.5 + 0.25 */
-        {2, 2, "0.375", {0.5, 0.25}},                /* the same mean, as a share */
-        {1, 2, "0.9", {0.9, 0.81}}};
+    static const struct {
+        int plan_k, k;
+        const char *acceptance;
+        double rates[5];
+    } cases[] = {{3, 3, "0.83/0.60/0.45", {0.83, 0.6, 0.45}},
+                 {3, 5, "0.83/0.60/0.45", {0.83, 0.6, 0.45, 0.3375, 0.253125}}, /* three in four of those before */
+                 {3, 1, "0.83/0.60/0.45", {0.83}},
+                 {3, 4, "a=0.8", {0.8, 0.64, 0.512, 0.4096}},
+                 {2, 3, "0.5/0", {0.5, 0, 0}},
+                 {2, 4, "1.75", {0.5, 0.25, 0.125, 0.0625}}, /* 0.5 + 0.25 */
+                 {2, 2, "0.375", {0.5, 0.25}},               /* the same mean, as a share */
+                 {1, 2, "0.9", {0.9, 0.81}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct k25_plan_speculation speculation = speculate(cases[i].plan_k, cases[i].acceptance);
         double rates[K25_MAX_DRAFT];
@@ -180,7 +200,9 @@ static void neighbours_share_experts(void **state)
     open_kimi(&box);
     box.plan.batch = 4;
     box.plan.speculation = speculate(3, "");
-    static const struct { double overlap, tokens; } cases[] = {{0, 16}, {0.5, 10}, {1, 4}}; /* 4 (1 + 3 (1 - o)) */
+    static const struct {
+        double overlap, tokens;
+    } cases[] = {{0, 16}, {0.5, 10}, {1, 4}}; /* 4 (1 + 3 (1 - o)) */
     for (size_t i = 0; i < 3; i++) {
         params.value[K25_ROUTING_OVERLAP] = cases[i].overlap;
         answer(&box, NULL, &params, &p);

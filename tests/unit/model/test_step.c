@@ -11,7 +11,12 @@ static void build(const struct box *box, const struct k25_params *params)
 /* Name, layers, calls, kind and shape of every operator of Kimi-K2.5 at TP8 in its order: DESIGN.md 4.1. n and k
  * are those of y[rows,n] = x[rows,k] W; heads/8 = 8: q_b 8 x 192, o_proj 8 x 128; dense 2 x 18432 / 8; experts
  * 2048 / 8. */
-static const struct { const char *name, *layers; double calls; int kind; double n, k; } kimi_tp8[] = {
+static const struct {
+    const char *name, *layers;
+    double calls;
+    int kind;
+    double n, k;
+} kimi_tp8[] = {
     {"embedding", "", 1, K25_OP_KERNEL, 0, 0},
     {"allreduce_embedding", "", 1, K25_OP_ALLREDUCE, 0, 0},
     {"attention_norm", "dense", 1, K25_OP_KERNEL, 0, 0},
@@ -111,8 +116,10 @@ static void kimi_weight_reads(void **state)
     kimi_box(&box);
     params.value[K25_ROUTING_CV] = 0;
     /* kimi.md: bytes read in a step on one GPU at TP8 with uniform routing; 4.54 GB of them are BF16 */
-    static const struct { int tokens; double gb; } cases[] = {{1, 6.03},   {2, 7.48},   {4, 10.30},  {8, 15.60},
-                                                              {16, 24.95}, {32, 39.51}, {64, 57.34}, {128, 71.07}};
+    static const struct {
+        int tokens;
+        double gb;
+    } cases[] = {{1, 6.03}, {2, 7.48}, {4, 10.30}, {8, 15.60}, {16, 24.95}, {32, 39.51}, {64, 57.34}, {128, 71.07}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         box.plan.batch = cases[i].tokens;
         build(&box, &params);
@@ -255,8 +262,10 @@ static void grouped_queries_shard_by_heads(void **state)
     make_box(&box, "qwen3-235b-a22b", "bf16", "rtx-pro-6000-8x-two-socket");
     /* 64 query and 4 key-value heads of 128, 94 layers. qkv = (64/t + 2 max(1, 4/t)) x 128; at TP8 each key-value
      * head lies on two ranks. Cache: 94 x 2 x max(1, 4/t) x 128 x 2 B. */
-    static const struct { int tp; double qkv, o, cache; } cases[] = {
-        {1, 9216, 8192, 192512}, {2, 4608, 4096, 96256}, {4, 2304, 2048, 48128}, {8, 1280, 1024, 48128}};
+    static const struct {
+        int tp;
+        double qkv, o, cache;
+    } cases[] = {{1, 9216, 8192, 192512}, {2, 4608, 4096, 96256}, {4, 2304, 2048, 48128}, {8, 1280, 1024, 48128}};
     for (size_t i = 0; i < 4; i++) {
         box.plan.tp = cases[i].tp;
         build(&box, &params);
@@ -293,7 +302,11 @@ static void the_format_picks_the_kernel(void **state)
 {
     (void)state;
     struct k25_params params = fixed_params();
-    static const struct { const char *name, *scheme, *op; int class; double bits; } cases[] = {
+    static const struct {
+        const char *name, *scheme, *op;
+        int class;
+        double bits;
+    } cases[] = {
         {"kimi-k2.5", "int4_g32", "routed_experts", K25_KERNEL_MOE_INT4, 4.5},
         {"kimi-k2.5", "nvfp4", "routed_experts", K25_KERNEL_MOE_FP4, 4.5},
         {"kimi-k2.5", "nvfp4", "shared_gate_up", K25_KERNEL_GEMM_FP4, 4.5},
@@ -311,9 +324,8 @@ static void the_format_picks_the_kernel(void **state)
         build(&box, &params);
         const struct k25_operator *op = find_op(&step, cases[i].op, 0);
         assert_int_equal(op->call.class, cases[i].class);
-        double elements = strcmp(cases[i].op, "routed_experts") == 0
-                              ? 3 * box.architecture.moe.experts * op->n * op->k
-                              : op->n * op->k;
+        double elements = strcmp(cases[i].op, "routed_experts") == 0 ? 3 * box.architecture.moe.experts * op->n * op->k
+                                                                     : op->n * op->k;
         assert_close(op->resident * 8 / elements, cases[i].bits, 1e-12);
     }
 }

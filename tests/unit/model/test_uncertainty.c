@@ -55,8 +55,8 @@ static void test_noise_and_mirror(void **state)
     assert_close(intervals.output[K25_OUT_KERNELS].high, p.kernels, 1e-9);
 }
 
-/* Two parameters whose effects cancel: with correlation +1 of equal and opposite slopes nothing is uncertain. host.step and
- * host.sequence both add to the host; at batch B the slopes are h/(h+sB) and sB/(h+sB). */
+/* Two parameters whose effects cancel: with correlation +1 of equal and opposite slopes nothing is uncertain. host.step
+ * and host.sequence both add to the host; at batch B the slopes are h/(h+sB) and sB/(h+sB). */
 static void test_correlation(void **state)
 {
     (void)state;
@@ -65,7 +65,8 @@ static void test_correlation(void **state)
     kimi_box(&box);
     params.value[K25_SKEW_SIGMA] = params.value[K25_SKEW_RHO] = params.value[K25_SKEW_LAG] = 0;
     box.plan.batch = 100; /* 300 us of host.step, 300 us of host.sequence: slopes 1/2 and 1/2 */
-    u = (struct k25_uncertainty){.count = 2, .id = {K25_HOST_STEP, K25_HOST_SEQUENCE}, .covariance = {0.04, -0.04, -0.04, 0.04}};
+    u = (struct k25_uncertainty){
+        .count = 2, .id = {K25_HOST_STEP, K25_HOST_SEQUENCE}, .covariance = {0.04, -0.04, -0.04, 0.04}};
     predict_intervals(&box, &params);
     assert_close(intervals.output[K25_OUT_HOST].high, p.host, 1e-6);
     u.covariance[1] = u.covariance[2] = 0.04;

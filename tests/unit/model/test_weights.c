@@ -10,10 +10,13 @@ static void load(const char *name, const char *scheme, struct k25_architecture *
     struct k25_error error = {0};
     char path[512];
     snprintf(path, sizeof path, ZOO "%s.yaml", name);
-    if (!k25_architecture_load(path, a, NULL, &error)) fail_msg("%s", error.message);
-    if (!scheme) return;
+    if (!k25_architecture_load(path, a, NULL, &error))
+        fail_msg("%s", error.message);
+    if (!scheme)
+        return;
     snprintf(path, sizeof path, ZOO "%s.%s.yaml", name, scheme);
-    if (!k25_weights_load(path, w, NULL, &error)) fail_msg("%s", error.message);
+    if (!k25_weights_load(path, w, NULL, &error))
+        fail_msg("%s", error.message);
 }
 
 static void kimi_by_hand(void **state)
@@ -36,7 +39,8 @@ static void kimi_by_hand(void **state)
     assert_true(n[K25_T_NORM] == 1029632.0);                 /* 61 x (2 x 7168 + 1536 + 512) + 60 x 384 + 7168 */
     assert_true(n[K25_T_MTP] == 0 && n[K25_T_INDEXER] == 0 && n[K25_T_LINEAR_ATTENTION] == 0);
     double total = 0;
-    for (int i = 0; i < K25_TENSORS; i++) total += n[i];
+    for (int i = 0; i < K25_TENSORS; i++)
+        total += n[i];
     assert_true(total == 1026408232448.0);
     /* without the embedding and 376 of 384 experts: 1,026,408,232,448 - 1,174,405,120 - 993,546,731,520 */
     assert_close(k25_active_parameters(&a), 31687095808.0, 1e-12);
@@ -52,7 +56,8 @@ static void llama_by_hand(void **state)
     double n[K25_TENSORS], total = 0;
     load("llama-3.1-70b", "bf16", &a, &w);
     k25_count_parameters(&a, n);
-    for (int i = 0; i < K25_TENSORS; i++) total += n[i];
+    for (int i = 0; i < K25_TENSORS; i++)
+        total += n[i];
     /* a layer: q and o 8192^2 each, k and v 8192 x 1024 each, 3 x 8192 x 28672, two norms = 855,654,400; 80 of
      * them, twice 128256 x 8192, the last norm. The model card says 70.6 B; safetensors say 70,553,706,496. */
     assert_true(total == 70553706496.0);
@@ -77,7 +82,8 @@ static void published_totals(void **state)
         double n[K25_TENSORS], total = 0;
         load(cases[i].name, NULL, &a, NULL);
         k25_count_parameters(&a, n);
-        for (int j = 0; j < K25_TENSORS; j++) total += j == K25_T_MTP ? 0 : n[j];
+        for (int j = 0; j < K25_TENSORS; j++)
+            total += j == K25_T_MTP ? 0 : n[j];
         assert_close(total, cases[i].total * 1e9, 0.002);
         assert_close(k25_total_parameters(&a), total, 1e-15);
         assert_close(k25_active_parameters(&a), cases[i].active * 1e9, cases[i].tolerance);
@@ -109,12 +115,8 @@ static void linear_attention_by_hand(void **state)
         .layer_groups = 2,
         .layers = {{.count = 1, .attention = K25_GATED_DELTA, .ffn = K25_MOE},
                    {.count = 1, .attention = K25_GQA, .ffn = K25_MOE}},
-        .gqa = {.heads = 4,
-                .kv_heads = 2,
-                .head_dim = 2,
-                .qk_norm = K25_QK_NORM_FULL,
-                .bias = true,
-                .output_gate = true},
+        .gqa =
+            {.heads = 4, .kv_heads = 2, .head_dim = 2, .qk_norm = K25_QK_NORM_FULL, .bias = true, .output_gate = true},
         .linear = {.value_heads = 4, .key_heads = 2, .value_dim = 3, .key_dim = 5, .conv_kernel = 4},
         .moe = {.experts = 3,
                 .experts_per_token = 1,
@@ -186,7 +188,8 @@ static void schemes_load_and_print(void **state)
             assert_string_equal(w.name, zoo[i].schemes[j]);
             char *first = k25_weights_print(&w, &error);
             put_text("printed.yaml", first);
-            if (!k25_weights_load("printed.yaml", &again, NULL, &error)) fail_msg("%s", error.message);
+            if (!k25_weights_load("printed.yaml", &again, NULL, &error))
+                fail_msg("%s", error.message);
             char *second = k25_weights_print(&again, &error);
             assert_string_equal(first, second);
             free(first);
@@ -206,8 +209,7 @@ static void mistakes_have_a_position(void **state)
     static const struct {
         const char *from, *to, *message;
     } cases[] = {
-        {"attention:", "atention:",
-         "w.yaml:6:3: unknown key 'atention' in weights.tensors, did you mean 'attention'?"},
+        {"attention:", "atention:", "w.yaml:6:3: unknown key 'atention' in weights.tensors, did you mean 'attention'?"},
         {"format: fp8", "format: fp9",
          "w.yaml:6:23: weights.tensors.attention.format: unknown value 'fp9', expected one of bf16, fp8, int4, "
          "nvfp4, "
@@ -242,8 +244,7 @@ static void unnamed_classes_are_bf16(void **state)
         assert_int_equal(w.format[i].kind, K25_BF16);
         assert_true(w.format[i].bits == 16 && w.format[i].group == 0);
     }
-    assert_true(
-        k25_schema_set(k25_weights_fields, "weights", "tensors.lm_head.format", "fp8", &w, &inputs, &error));
+    assert_true(k25_schema_set(k25_weights_fields, "weights", "tensors.lm_head.format", "fp8", &w, &inputs, &error));
     assert_false(k25_weights_check(&w, &inputs, &error)); /* bits are still 16, and nobody said so */
     assert_string_equal(error.message, "weights.tensors.lm_head.bits: fp8 has 8 bits a weight, not 16");
     k25_inputs_free(&inputs);
@@ -253,8 +254,10 @@ static void names_match_the_enums(void **state)
 {
     (void)state;
     size_t tensors = 0, kinds = 0;
-    while (k25_tensor_names[tensors]) tensors++;
-    while (k25_format_kind_names[kinds]) kinds++;
+    while (k25_tensor_names[tensors])
+        tensors++;
+    while (k25_format_kind_names[kinds])
+        kinds++;
     assert_int_equal(tensors, K25_TENSORS);
     assert_int_equal(kinds, K25_FORMAT_KINDS);
     assert_string_equal(k25_tensor_names[K25_T_ROUTED_EXPERTS], "routed_experts");
@@ -278,7 +281,8 @@ static void every_measured_checkpoint_is_in_the_zoo(void **state)
     for (size_t i = 0; i < found.gl_pathc; i++) {
         struct k25_error error = {0};
         struct k25_csv *csv = k25_csv_read(found.gl_pathv[i], &error);
-        if (!csv) fail_msg("%s", error.message);
+        if (!csv)
+            fail_msg("%s", error.message);
         int model = k25_csv_column(csv, "model"), kind = k25_csv_column(csv, "weights_kind");
         for (size_t row = 0; row < csv->rows; row++) {
             char path[512];
@@ -286,9 +290,9 @@ static void every_measured_checkpoint_is_in_the_zoo(void **state)
             const char *scheme = k25_csv_cell(csv, row, kind);
             if (!k25_file_exists(path) || scheme[0] == '\0' || strcmp(scheme, "int4_g32_fp8_act") == 0)
                 continue;
-            snprintf(path, sizeof path, ZOO "%s.%s.yaml", k25_csv_cell(csv, row, model),
-                     k25_csv_cell(csv, row, kind));
-            if (!k25_file_exists(path)) fail_msg("%s: no %s", found.gl_pathv[i], path);
+            snprintf(path, sizeof path, ZOO "%s.%s.yaml", k25_csv_cell(csv, row, model), k25_csv_cell(csv, row, kind));
+            if (!k25_file_exists(path))
+                fail_msg("%s: no %s", found.gl_pathv[i], path);
         }
         k25_csv_free(csv);
     }

@@ -1,6 +1,6 @@
-/* Public facts about RTX PRO 6000 boxes, predicted by the priors of hw/params/params.yaml on the machines of hw/machines.
- * A fact that names a number states here how far a prediction may be off, and why that far; a fact that names a
- * direction is a test of the sign. Not blind: the centres of oneshot.* and nccl.simple_hop were read off sheets
+/* Public facts about RTX PRO 6000 boxes, predicted by the priors of hw/params/params.yaml on the machines of
+ * hw/machines. A fact that names a number states here how far a prediction may be off, and why that far; a fact that
+ * names a direction is a test of the sign. Not blind: the centres of oneshot.* and nccl.simple_hop were read off sheets
  * that are cited below. What is tested is that one set of values holds on all these hosts at once. Sources:
  * [lil:FILE:LINE] and [sjug:FILE:LINE] are lines of the public rtx6kpro fact sheets. */
 #include "tests/unit/physics_check.h"
@@ -202,10 +202,8 @@ static void one_shot_helps_one_row_and_hurts_sixteen_across_sockets(void **state
     assert_int_equal(k25_cheapest_allreduce(K25_CONTEST_ALL, &contestants, row), K25_BACKEND_ONESHOT);
     assert_int_equal(k25_cheapest_allreduce(K25_CONTEST_AUTO, &contestants, row), K25_BACKEND_ONESHOT);
     for (int rows = 16; rows <= 256; rows *= 2) {
-        assert_int_not_equal(k25_cheapest_allreduce(K25_CONTEST_ALL, &contestants, rows * row),
-                             K25_BACKEND_ONESHOT);
-        assert_int_not_equal(k25_cheapest_allreduce(K25_CONTEST_AUTO, &contestants, rows * row),
-                             K25_BACKEND_ONESHOT);
+        assert_int_not_equal(k25_cheapest_allreduce(K25_CONTEST_ALL, &contestants, rows * row), K25_BACKEND_ONESHOT);
+        assert_int_not_equal(k25_cheapest_allreduce(K25_CONTEST_AUTO, &contestants, rows * row), K25_BACKEND_ONESHOT);
     }
 }
 
@@ -268,8 +266,7 @@ static double priced(enum family *family, double bytes, const struct k25_group *
     if (*family == CHEAPEST)
         return us(k25_cheapest_allreduce(K25_CONTEST_PROTOCOLS, &nccl, bytes), bytes, group);
     /* A failed search falls back to Simple from about 4 KB on. */
-    bool simple =
-        *family == LEFT_SIMPLE ? bytes >= 4096 : k25_nccl_protocol(bytes, &params) == K25_BACKEND_NCCL_SIMPLE;
+    bool simple = *family == LEFT_SIMPLE ? bytes >= 4096 : k25_nccl_protocol(bytes, &params) == K25_BACKEND_NCCL_SIMPLE;
     *family = simple ? LEFT_SIMPLE : LEFT_LL;
     return us(simple ? K25_BACKEND_NCCL_SIMPLE : K25_BACKEND_NCCL_LL, bytes, group);
 }
@@ -357,10 +354,10 @@ static double tpot_ms(const char *name, const char *const *set, size_t count)
     return prediction.tpot * 1e3;
 }
 
-/* GLM at one user and a short context slows down with every rank that shares the cache: GLM-5.1 16.9, 18.7, about 20 and
- * 20.2 ms with DCP 1, 2, 4 and 8 [lil:models/glm5.1_v2.md:278]. (On a host whose AllReduce spun, GLM-5.2 had 25.3,
- * 30.1, 29.4 and 37.0, github:local-inference-lab/rtx6kpro#25.) Ratios to DCP 1 from 0.09 below to 0.07 above: the priors make GLM's
- * step a quarter too long, and three exchanges a layer are a smaller part of it. */
+/* GLM at one user and a short context slows down with every rank that shares the cache: GLM-5.1 16.9, 18.7, about 20
+ * and 20.2 ms with DCP 1, 2, 4 and 8 [lil:models/glm5.1_v2.md:278]. (On a host whose AllReduce spun, GLM-5.2 had 25.3,
+ * 30.1, 29.4 and 37.0, github:local-inference-lab/rtx6kpro#25.) Ratios to DCP 1 from 0.09 below to 0.07 above: the
+ * priors make GLM's step a quarter too long, and three exchanges a layer are a smaller part of it. */
 static void dcp_order_of_glm(void **state)
 {
     (void)state;
@@ -375,8 +372,8 @@ static void dcp_order_of_glm(void **state)
     }
 }
 
-/* Kimi-K2.6 with EAGLE-3, 3 tokens, DCP 8: 84.8 tok/s for one user against 76.6 without, but 1,121.7 against 1,301.1 for
- * 128 [lil:models/kimi-k26-v4.md:313,335]. Acceptance: the mean of the page's rows. Signs, and the loss within a
+/* Kimi-K2.6 with EAGLE-3, 3 tokens, DCP 8: 84.8 tok/s for one user against 76.6 without, but 1,121.7 against 1,301.1
+ * for 128 [lil:models/kimi-k26-v4.md:313,335]. Acceptance: the mean of the page's rows. Signs, and the loss within a
  * tenth: one acceptance stands for all cells. */
 static void speculation_loses_on_kimi_under_load(void **state)
 {

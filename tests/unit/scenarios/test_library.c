@@ -7,8 +7,8 @@
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
 
-static bool find(const struct k25_library *in, enum k25_shelf shelf, const char *name, const char *from,
-                 char *path, struct k25_error *error)
+static bool find(const struct k25_library *in, enum k25_shelf shelf, const char *name, const char *from, char *path,
+                 struct k25_error *error)
 {
     return k25_library_find(in, shelf, name, "kimi-k2.5", from, path, 1024, error);
 }
@@ -16,12 +16,14 @@ static bool find(const struct k25_library *in, enum k25_shelf shelf, const char 
 static void names_are_files_of_their_shelf(void **state)
 {
     (void)state;
-    static const struct { enum k25_shelf shelf; const char *name, *path; } cases[] = {
-        {K25_SHELF_ARCHITECTURE, "kimi-k2.5", "/model/zoo/kimi-k2.5.yaml"},
-        {K25_SHELF_WEIGHTS, "int4_g32", "/model/zoo/kimi-k2.5.int4_g32.yaml"},
-        {K25_SHELF_MACHINE, "h200-8x-nvlink", "/hw/machines/h200-8x-nvlink.yaml"},
-        {K25_SHELF_CALIBRATION, "k25_tp8_vllm", "/calib/sets/k25_tp8_vllm.yaml"},
-        {K25_SHELF_SCENARIO, "tp8_bs1", "/scenarios/tp8_bs1.yaml"}};
+    static const struct {
+        enum k25_shelf shelf;
+        const char *name, *path;
+    } cases[] = {{K25_SHELF_ARCHITECTURE, "kimi-k2.5", "/model/zoo/kimi-k2.5.yaml"},
+                 {K25_SHELF_WEIGHTS, "int4_g32", "/model/zoo/kimi-k2.5.int4_g32.yaml"},
+                 {K25_SHELF_MACHINE, "h200-8x-nvlink", "/hw/machines/h200-8x-nvlink.yaml"},
+                 {K25_SHELF_CALIBRATION, "k25_tp8_vllm", "/calib/sets/k25_tp8_vllm.yaml"},
+                 {K25_SHELF_SCENARIO, "tp8_bs1", "/scenarios/tp8_bs1.yaml"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_error error = {0};
         char path[1024], expected[1024];
@@ -50,7 +52,9 @@ static void paths_are_relative_to_the_file_that_names_them(void **state)
 static void unknown_names_get_the_nearest(void **state)
 {
     (void)state;
-    static const struct { enum k25_shelf shelf; const char *name, *from, *message;
+    static const struct {
+        enum k25_shelf shelf;
+        const char *name, *from, *message;
     } cases[] = {
         {K25_SHELF_MACHINE, "h200-8x-nvlnk", "a.yaml",
          "unknown machine 'h200-8x-nvlnk', did you mean 'h200-8x-nvlink'?; `k25sim list machines` shows what "
@@ -66,8 +70,7 @@ static void unknown_names_get_the_nearest(void **state)
         {K25_SHELF_CALIBRATION, "zzzzzzzz", "",
          "unknown calibration 'zzzzzzzz'; `k25sim list calibrations` shows what there is"},
         /* an architecture is no scheme */
-        {K25_SHELF_WEIGHTS, "yaml", "",
-         "unknown weights 'kimi-k2.5.yaml'; `k25sim list weights` shows what there is"},
+        {K25_SHELF_WEIGHTS, "yaml", "", "unknown weights 'kimi-k2.5.yaml'; `k25sim list weights` shows what there is"},
         {K25_SHELF_MACHINE, "", "", "unknown machine ''; `k25sim list machines` shows what there is"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -124,8 +127,8 @@ static void every_name_on_a_list_is_found(void **state)
             char *dot = shelf == K25_SHELF_WEIGHTS ? strrchr(names[i], '.') : NULL;
             if (dot != NULL)
                 *dot = '\0';
-            if (!k25_library_find(&library, (enum k25_shelf)shelf, dot ? dot + 1 : names[i], dot ? names[i] : "",
-                                  "", path, sizeof path, &error))
+            if (!k25_library_find(&library, (enum k25_shelf)shelf, dot ? dot + 1 : names[i], dot ? names[i] : "", "",
+                                  path, sizeof path, &error))
                 fail_msg("%s", error.message);
             struct k25_yaml *yaml = k25_yaml_read(path, &error);
             if (yaml == NULL || !k25_schema_head(yaml, kinds[shelf], &error))
@@ -182,8 +185,7 @@ static void a_library_that_is_not_there(void **state)
     assert_string_equal(error.message, "/nowhere/hw/machines: cannot be read");
     assert_int_equal(error.status, K25_RESOURCE);
     assert_false(find(&none, K25_SHELF_MACHINE, "h200-8x-nvlink", "", path, &error));
-    assert_string_equal(error.message,
-                        "unknown machine 'h200-8x-nvlink'; `k25sim list machines` shows what there is");
+    assert_string_equal(error.message, "unknown machine 'h200-8x-nvlink'; `k25sim list machines` shows what there is");
 }
 
 static void names_too_long(void **state)
@@ -198,8 +200,7 @@ static void names_too_long(void **state)
     name[1000] = '/';
     assert_false(find(&library, K25_SHELF_MACHINE, name, "", path, &error));
     assert_string_equal(error.message, "a file name is too long");
-    assert_false(
-        k25_library_find(&library, K25_SHELF_MACHINE, "h200-8x-nvlink", "", "", small, sizeof small, &error));
+    assert_false(k25_library_find(&library, K25_SHELF_MACHINE, "h200-8x-nvlink", "", "", small, sizeof small, &error));
     assert_string_equal(error.message, "a file name is too long");
 }
 

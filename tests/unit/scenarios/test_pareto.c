@@ -1,8 +1,8 @@
 /* The best of many rows, against the definition tried on every pair. */
 #include "tests/unit/base_check.h"
 
-#include "scenarios/sweep/pareto.h"
 #include "scenarios/sweep/digest.h"
+#include "scenarios/sweep/pareto.h"
 
 enum { ROWS = 700 };
 
@@ -122,8 +122,7 @@ static void pieces_merge_to_the_whole(void **state)
         for (size_t i = start; i < end && i < ROWS; i++) {
             char key[3] = {(char)('a' + chance(&seed) % 5), '\x1f', '\0'};
             int length = sprintf(text + at, "row%zu", i);
-            assert_true(
-                k25_digest_offer(&piece, key, 2, rows[i].value, i - start, at, NULL, (size_t)length, &error));
+            assert_true(k25_digest_offer(&piece, key, 2, rows[i].value, i - start, at, NULL, (size_t)length, &error));
             assert_true(k25_digest_offer(&whole, key, 2, rows[i].value, i, 0, text + at, (size_t)length, &error));
             at += (size_t)length + 1;
         }

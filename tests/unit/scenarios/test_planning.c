@@ -79,8 +79,8 @@ static void dcp_is_off_at_short_context_and_on_at_long(void **state)
     assert_true(isnan(speed[5][4][0][0]));
 }
 
-/* The context from which DCP 8 is no slower by more than EVEN, CONTEXTS: from none on. It flips once, and no later the more
- * sequences there are. */
+/* The context from which DCP 8 is no slower by more than EVEN, CONTEXTS: from none on. It flips once, and no later the
+ * more sequences there are. */
 static const double EVEN = 0.06;
 
 static int flip(int batch)
@@ -199,8 +199,8 @@ static void the_named_pairs(void **state)
     (void)state;
     struct rows rows;
     open_rows(&rows);
-    /* One sequence: off at 0; on at 64k, where the sweep has them even, and at 128k for two (one sequence of 128k without
-     * DCP is not in the rows). */
+    /* One sequence: off at 0; on at 64k, where the sweep has them even, and at 128k for two (one sequence of 128k
+     * without DCP is not in the rows). */
     assert_true(measured(&rows, 0, 0, 8, "none") < measured(&rows, 0, 0, 1, "none"));
     assert_true(speed[0][0][3][0] < speed[0][0][0][0]);
     assert_true(measured(&rows, 4, 0, 8, "none") > measured(&rows, 4, 0, 1, "none"));

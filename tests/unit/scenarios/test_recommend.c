@@ -86,8 +86,7 @@ static void the_best_is_the_best_of_all(void **state)
             invalid += found.counts.reason[r].count;
         assert_int_equal(found.counts.points, found.counts.rows + found.slow + found.misfits + invalid);
         for (size_t r = 1; r < found.count; r++)
-            assert_true(found.best[r].tok_s < found.best[r - 1].tok_s ||
-                        found.best[r].tpot > found.best[r - 1].tpot);
+            assert_true(found.best[r].tok_s < found.best[r - 1].tok_s || found.best[r].tpot > found.best[r - 1].tpot);
         if (i == 1)
             assert_true(found.best[0].tpot <= limit && found.slow > 0);
     }
@@ -173,9 +172,8 @@ static void an_acceptance_without_its_chain_is_refused(void **state)
     const char *set[] = {"plan.speculation.acceptance=0.4"};
     load("kimi-k26-v4", set, 1);
     assert_false(k25_recommend(&scenario, &(struct k25_wish){.concurrency = 1}, &found, &error));
-    assert_string_equal(error.message,
-                        "plan.speculation.acceptance '0.4' is that of a chain, expected its length in "
-                        "plan.speculation.tokens, or rates r1/r2/... or a=rate");
+    assert_string_equal(error.message, "plan.speculation.acceptance '0.4' is that of a chain, expected its length in "
+                                       "plan.speculation.tokens, or rates r1/r2/... or a=rate");
     assert_int_equal(error.status, K25_BAD_INPUT);
     k25_scenario_free(&scenario);
 }
@@ -323,14 +321,13 @@ static void launches_word_for_word(void **state)
                   "--max-cudagraph-capture-size 512 --disable-custom-all-reduce",
                   "");
     /* 0.94 of 102.6 GB less 3 GB of reserve is 0.91; 512 rows are 128 sequences of 4 tokens. */
-    expect_launch(
-        K25_SGLANG, &plan,
-        "NCCL_PROTO=LL,LL128,Simple --tp 8 --dcp-size 4 --kv-cache-dtype fp8_e4m3 --dcp-comm-backend ag_rs "
-        "--speculative-algorithm EAGLE3 --speculative-draft-model-path DRAFT --speculative-num-steps 3 "
-        "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4 --max-running-requests 16 "
-        "--context-length 40960 --mem-fraction-static 0.91 --cuda-graph-max-bs 128 "
-        "--disable-custom-all-reduce",
-        "");
+    expect_launch(K25_SGLANG, &plan,
+                  "NCCL_PROTO=LL,LL128,Simple --tp 8 --dcp-size 4 --kv-cache-dtype fp8_e4m3 --dcp-comm-backend ag_rs "
+                  "--speculative-algorithm EAGLE3 --speculative-draft-model-path DRAFT --speculative-num-steps 3 "
+                  "--speculative-eagle-topk 1 --speculative-num-draft-tokens 4 --max-running-requests 16 "
+                  "--context-length 40960 --mem-fraction-static 0.91 --cuda-graph-max-bs 128 "
+                  "--disable-custom-all-reduce",
+                  "");
     k25_scenario_free(&scenario);
 }
 
@@ -350,11 +347,10 @@ static void launches_of_data_parallel_plans(void **state)
                   "--all2all-backend allgather_reducescatter --kv-cache-dtype fp8 --max-num-seqs 3 "
                   "--max-model-len 9592 --gpu-memory-utilization 0.94 --enforce-eager",
                   "a one-shot AllReduce|where one-shot ends |");
-    expect_launch(
-        K25_SGLANG, &plan,
-        "--tp 8 --dp 8 --enable-dp-attention --ep-size 8 --kv-cache-dtype fp8_e4m3 "
-        "--max-running-requests 20 --context-length 9592 --mem-fraction-static 0.91 --disable-cuda-graph",
-        "a one-shot AllReduce|where one-shot ends |");
+    expect_launch(K25_SGLANG, &plan,
+                  "--tp 8 --dp 8 --enable-dp-attention --ep-size 8 --kv-cache-dtype fp8_e4m3 "
+                  "--max-running-requests 20 --context-length 9592 --mem-fraction-static 0.91 --disable-cuda-graph",
+                  "a one-shot AllReduce|where one-shot ends |");
     plan.ep = 2;
     plan.attention_dp = false;
     plan.allreduce.backend = K25_AR_NCCL;

@@ -6,23 +6,22 @@
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
 static struct k25_scenario s;
 
-static const char *const text =
-    "k25sim: scenario\n"
-    "version: 1\n"
-    "name: my_box\n"
-    "title: one line\n"
-    "architecture: kimi-k2.5\n"
-    "weights: int4_g32\n"
-    "machine: rtx-pro-6000-8x-two-socket\n"
-    "assumptions:\n"
-    "  - \"first\"\n"
-    "  - second\n"
-    "plan:\n"
-    "  tp: 8\n"
-    "  batch: 4\n"
-    "  context: 2000\n"
-    "  allreduce: {backend: oneshot}\n"
-    "load: {output_max: 2048}\n";
+static const char *const text = "k25sim: scenario\n"
+                                "version: 1\n"
+                                "name: my_box\n"
+                                "title: one line\n"
+                                "architecture: kimi-k2.5\n"
+                                "weights: int4_g32\n"
+                                "machine: rtx-pro-6000-8x-two-socket\n"
+                                "assumptions:\n"
+                                "  - \"first\"\n"
+                                "  - second\n"
+                                "plan:\n"
+                                "  tp: 8\n"
+                                "  batch: 4\n"
+                                "  context: 2000\n"
+                                "  allreduce: {backend: oneshot}\n"
+                                "load: {output_max: 2048}\n";
 
 static bool load(const char *name, const char *const *set, size_t count, struct k25_error *error)
 {
@@ -173,7 +172,8 @@ static void the_last_override_wins(void **state)
 static void wrong_overrides_word_for_word(void **state)
 {
     (void)state;
-    static const struct { const char *set, *message;
+    static const struct {
+        const char *set, *message;
     } cases[] = {
         {"plan.tp", "--set plan.tp: expected KEY=VALUE, as in plan.tp=4"},
         {"=4", "--set =4: expected KEY=VALUE, as in plan.tp=4"},
@@ -181,19 +181,16 @@ static void wrong_overrides_word_for_word(void **state)
         {"plan.tp=", "--set plan.tp=: '' is not a whole number"},
         {"plan.tp=0", "--set plan.tp=0: 0 is out of range, expected 1 to 64"},
         {"plan.batch_size=4", "--set plan.batch_size=4: unknown key 'batch_size' in plan"},
-        {"plan.kv_dtype=fp9",
-         "--set plan.kv_dtype=fp9: unknown value 'fp9', expected one of bf16, fp8, did you mean "
-         "'fp8'?"},
+        {"plan.kv_dtype=fp9", "--set plan.kv_dtype=fp9: unknown value 'fp9', expected one of bf16, fp8, did you mean "
+                              "'fp8'?"},
         {"plan.attention_dp=maybe", "--set plan.attention_dp=maybe: 'maybe' is not true or false"},
         {"plan.allreduce=nccl",
          "--set plan.allreduce=nccl: plan.allreduce is a mapping, expected one of its keys: backend, "
          "oneshot_max_bytes, oneshot_max_rows, protocol"},
-        {"plans.tp=4",
-         "--set plans.tp=4: unknown key 'plans.tp', did you mean 'plan'?; keys start with plan, machine, "
-         "architecture, weights, calibration, parameters or load"},
-        {"tp=4",
-         "--set tp=4: unknown key 'tp'; keys start with plan, machine, architecture, weights, calibration, "
-         "parameters or load"},
+        {"plans.tp=4", "--set plans.tp=4: unknown key 'plans.tp', did you mean 'plan'?; keys start with plan, machine, "
+                       "architecture, weights, calibration, parameters or load"},
+        {"tp=4", "--set tp=4: unknown key 'tp'; keys start with plan, machine, architecture, weights, calibration, "
+                 "parameters or load"},
         {"plan=x",
          "--set plan=x: unknown key 'plan'; keys start with plan, machine, architecture, weights, calibration, "
          "parameters or load"},
@@ -248,8 +245,8 @@ static void overrides_are_checked_together(void **state)
 static void zero_rates_are_refused(void **state)
 {
     (void)state;
-    static const char *const sets[] = {"parameters.gemm.eta_mem=0", "parameters.memory.bandwidth=0",
-                                       "parameters.kernel.p_norm=0", "parameters.nccl.eta=0",
+    static const char *const sets[] = {"parameters.gemm.eta_mem=0",     "parameters.memory.bandwidth=0",
+                                       "parameters.kernel.p_norm=0",    "parameters.nccl.eta=0",
                                        "parameters.mla.split_tokens=0", "parameters.nccl.ll_norm=0"};
     int accepted = 0;
     put_text("my.yaml", text);
@@ -267,7 +264,8 @@ static void zero_rates_are_refused(void **state)
 static void wrong_files_word_for_word(void **state)
 {
     (void)state;
-    static const struct { const char *from, *to, *message;
+    static const struct {
+        const char *from, *to, *message;
     } cases[] = {
         {"title:", "titel:", "my.yaml:4:1: unknown key 'titel', did you mean 'title'?"},
         {"name: my_box\n", "", "my.yaml:1:1: missing key 'name'"},
@@ -361,8 +359,8 @@ static void references_may_be_paths(void **state)
     struct k25_link_defaults links;
     struct k25_machine box;
     assert_true(k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error));
-    assert_true(k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &box, NULL,
-                                 &error));
+    assert_true(
+        k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &box, NULL, &error));
     snprintf(box.name, sizeof box.name, "mine");
     char *printed = k25_machine_print(&box, &error);
     put_text("box.yaml", printed);

@@ -58,8 +58,8 @@ static int metric_of(const char *name)
 /* The index in `models` of a row that one machine of eight can have served tensor-parallel; -1: it is none. */
 static int model_of(const struct k25_csv *csv, size_t row)
 {
-    if (strcmp(text(csv, row, "spec"), "none") != 0 || !(number(csv, row, "tp") <= 8) ||
-        number(csv, row, "dp") != 1 || !(number(csv, row, "concurrency") >= 1))
+    if (strcmp(text(csv, row, "spec"), "none") != 0 || !(number(csv, row, "tp") <= 8) || number(csv, row, "dp") != 1 ||
+        !(number(csv, row, "concurrency") >= 1))
         return -1;
     for (int m = 0; m < MODELS; m++) {
         if (strcmp(models[m].model, text(csv, row, "model")) == 0 &&
@@ -135,12 +135,11 @@ static void add_error(struct errors *errors, int metric, double relative)
 
 static void print_row(const struct k25_csv *csv, size_t row, const struct k25_serving *s, double predicted)
 {
-    print_message(
-        "%s %s tp%s ep%s %s/%s c%s %s measured %s predicted %.4g step %.4g chunk %.4g share %.3g wait %.4g\n",
-        text(csv, row, "model"), text(csv, row, "engine"), text(csv, row, "tp"), text(csv, row, "ep"),
-        text(csv, row, "isl"), text(csv, row, "osl"), text(csv, row, "concurrency"), text(csv, row, "metric"),
-        text(csv, row, "value"), predicted, s->step * 1e3, s->step_chunk * 1e3, s->chunk_share,
-        s->wait_prefill * 1e3);
+    print_message("%s %s tp%s ep%s %s/%s c%s %s measured %s predicted %.4g step %.4g chunk %.4g share %.3g wait %.4g\n",
+                  text(csv, row, "model"), text(csv, row, "engine"), text(csv, row, "tp"), text(csv, row, "ep"),
+                  text(csv, row, "isl"), text(csv, row, "osl"), text(csv, row, "concurrency"), text(csv, row, "metric"),
+                  text(csv, row, "value"), predicted, s->step * 1e3, s->step_chunk * 1e3, s->chunk_share,
+                  s->wait_prefill * 1e3);
 }
 
 static void test_h200(void **state)

@@ -12,13 +12,34 @@ static const struct k25_library library = {.root = K25_SOURCE_DIR};
 static struct k25_suite suite;
 
 /* A row of a group that no scenario describes, and its columns. */
-static const char *const columns[][2] = {
-    {"id", "R1"}, {"group", "elsewhere"}, {"variant", "1"}, {"model", "kimi-k2.6"}, {"weights_kind", "int4_g32"},
-    {"spec_kind", "none"}, {"attention", ""}, {"allreduce_kind", "oneshot_then_nccl"}, {"oneshot_max_bytes", "57344"},
-    {"oneshot_max_rows", "8"}, {"wiring", "two_socket_direct"}, {"cell_seconds", "30"}, {"kv_dtype", "fp8"},
-    {"gpu", "RTX PRO 6000 Blackwell"}, {"num_gpus", "8"}, {"tp", "8"}, {"ep", "1"}, {"dp", "1"}, {"pp", "1"},
-    {"dcp", "1"}, {"spec_tokens", ""}, {"spec_acceptance", ""}, {"concurrency", "4"}, {"context", "16232"},
-    {"output_len", ""}, {"metric", "aggregate_tok_s"}, {"value", "207.2"}, {"anomaly", "0"}};
+static const char *const columns[][2] = {{"id", "R1"},
+                                         {"group", "elsewhere"},
+                                         {"variant", "1"},
+                                         {"model", "kimi-k2.6"},
+                                         {"weights_kind", "int4_g32"},
+                                         {"spec_kind", "none"},
+                                         {"attention", ""},
+                                         {"allreduce_kind", "oneshot_then_nccl"},
+                                         {"oneshot_max_bytes", "57344"},
+                                         {"oneshot_max_rows", "8"},
+                                         {"wiring", "two_socket_direct"},
+                                         {"cell_seconds", "30"},
+                                         {"kv_dtype", "fp8"},
+                                         {"gpu", "RTX PRO 6000 Blackwell"},
+                                         {"num_gpus", "8"},
+                                         {"tp", "8"},
+                                         {"ep", "1"},
+                                         {"dp", "1"},
+                                         {"pp", "1"},
+                                         {"dcp", "1"},
+                                         {"spec_tokens", ""},
+                                         {"spec_acceptance", ""},
+                                         {"concurrency", "4"},
+                                         {"context", "16232"},
+                                         {"output_len", ""},
+                                         {"metric", "aggregate_tok_s"},
+                                         {"value", "207.2"},
+                                         {"anomaly", "0"}};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
 struct change {
@@ -62,7 +83,11 @@ static const struct k25_point *one(const struct change *changes)
     return &suite.points[0];
 }
 
-#define ROW(...) (const struct change[5]){__VA_ARGS__}
+#define ROW(...)                                                                                                       \
+    (const struct change[5])                                                                                           \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
 #define SAME ROW({NULL, NULL})
 
 static void a_row_becomes_a_plan(void **state)
@@ -102,8 +127,8 @@ static void cells_reach_the_plan(void **state)
     point = one(ROW({"num_gpus", "2"}, {"tp", "2"}, {"model", "minimax-m2.5"}, {"weights_kind", "nvfp4"}));
     assert_string_equal(point->question.machine->name, "rtx-pro-6000-2x");
     k25_suite_free(&suite);
-    point = one(
-        ROW({"oneshot_max_rows", ""}, {"ep", ""})); /* no row limit beside a byte limit; no experts over ranks */
+    point =
+        one(ROW({"oneshot_max_rows", ""}, {"ep", ""})); /* no row limit beside a byte limit; no experts over ranks */
     assert_string_equal(point->skip, "");
     assert_true(point->question.plan.allreduce.oneshot_max_rows == 0 && point->question.plan.ep == 1);
     k25_suite_free(&suite);
@@ -130,8 +155,8 @@ static void a_row_may_spread_and_draft(void **state)
     assert_true(point->question.plan.speculation.tokens == 3 && point->question.tokens_per_step == 2.5);
     k25_suite_free(&suite);
     /* A group without a scenario takes the draft that the zoo has for its model, and the kernel's own way to verify. */
-    point = one(ROW({"spec_kind", "eagle3"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"},
-                    {"attention", "triton_mla"}));
+    point = one(
+        ROW({"spec_kind", "eagle3"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"}, {"attention", "triton_mla"}));
     assert_string_equal(point->skip, "");
     assert_string_equal(point->question.draft.architecture->name, "kimi-k2.6-eagle3-mla");
     assert_int_equal(point->question.plan.speculation.verify, K25_VERIFY_ROWS);
@@ -150,8 +175,8 @@ static void a_row_may_spread_and_draft(void **state)
 static void a_scenario_fills_the_gaps(void **state)
 {
     (void)state;
-    const struct k25_point *point = one(ROW({"group", "kimi-k26-v3"}, {"wiring", ""}, {"kv_dtype", ""},
-                                            {"cell_seconds", ""}));
+    const struct k25_point *point =
+        one(ROW({"group", "kimi-k26-v3"}, {"wiring", ""}, {"kv_dtype", ""}, {"cell_seconds", ""}));
     assert_string_equal(point->skip, "");
     assert_true(point->described && point->question.plan.kv_dtype == K25_KV_FP8);
     assert_string_equal(point->question.machine->name, "rtx-pro-6000-8x-two-socket");
@@ -160,14 +185,15 @@ static void a_scenario_fills_the_gaps(void **state)
     k25_suite_free(&suite);
     /* and so do rows of any group when one is given */
     struct k25_error error;
-    assert_true(
-        load(ROW({"kv_dtype", ""}, {"allreduce_kind", ""}, {"oneshot_max_bytes", ""}), "kimi-k26-v4", &error));
+    assert_true(load(ROW({"kv_dtype", ""}, {"allreduce_kind", ""}, {"oneshot_max_bytes", ""}), "kimi-k26-v4", &error));
     assert_string_equal(suite.points[0].skip, "");
     assert_true(suite.points[0].question.plan.allreduce.oneshot_max_rows == 8);
     k25_suite_free(&suite);
 }
 
-static const struct { struct change change[5]; const char *reason;
+static const struct {
+    struct change change[5];
+    const char *reason;
 } skips[] = {
     {{{"model", ""}}, "architecture is unknown"},
     {{{"weights_kind", ""}}, "weights is unknown"},
@@ -190,7 +216,10 @@ static const struct { struct change change[5]; const char *reason;
      "plan.speculation.method: kimi-k2.6 has no multi-token-prediction layer, expected eagle3, ngram, draft or none"},
     {{{"spec_kind", "ngram"}, {"spec_tokens", "3"}, {"spec_acceptance", "0.6/0.5"}},
      "plan.speculation.acceptance: '0.6/0.5' has 2 rates, expected one for each of 3 tokens"},
-    {{{"spec_kind", "eagle3"}, {"spec_tokens", "3"}, {"spec_acceptance", "2.4"}, {"model", "minimax-m2.5"},
+    {{{"spec_kind", "eagle3"},
+      {"spec_tokens", "3"},
+      {"spec_acceptance", "2.4"},
+      {"model", "minimax-m2.5"},
       {"weights_kind", "nvfp4"}},
      "plan.speculation.method: eagle3 needs a draft model, expected the scenario's draft to name one"},
     {{{"dp", "2"}, {"tp", "4"}}, "does not fit: the cache holds 0 of 64928 tokens"}, /* 4 x 16232 */
@@ -203,8 +232,7 @@ static const struct { struct change change[5]; const char *reason;
     {{{"spec_kind", "dflash"}}, "spec_kind 'dflash' is not known"},
     {{{"kv_dtype", "nvfp4"}}, "kv_dtype 'nvfp4' is not known"},
     {{{"metric", "ttft_ms"}}, "metric 'ttft_ms' is not known"},
-    {{{"model", "kimi-k2.7"}},
-     "unknown architecture 'kimi-k2.7', did you mean 'kimi-k2.5'?"},
+    {{{"model", "kimi-k2.7"}}, "unknown architecture 'kimi-k2.7', did you mean 'kimi-k2.5'?"},
     {{{"tp", "7"}}, "plan.tp: 7 does not divide the 64 MLA heads of kimi-k2.6"},
     {{{"tp", "16"}}, "plan.tp: 16 ranks on rtx-pro-6000-8x-two-socket, which has 8 GPUs"},
     {{{"context", "300000"}}, "plan.context: 300000 tokens are more than the 262144 that kimi-k2.6 can hold"},
@@ -262,7 +290,10 @@ static void too_large_a_cache_is_skipped(void **state)
 static void wrong_cells_have_a_line(void **state)
 {
     (void)state;
-    static const struct { struct change change[5]; const char *message; } cases[] = {
+    static const struct {
+        struct change change[5];
+        const char *message;
+    } cases[] = {
         {{{"context", "long"}}, "points.csv:2:1: context: 'long' is not a number of at least 0"},
         {{{"context", "-1"}}, "points.csv:2:1: context: '-1' is not a number of at least 0"},
         {{{"value", "nan"}}, "points.csv:2:1: value: 'nan' is not a number of at least 0"},
@@ -303,7 +334,8 @@ static void a_row_limit_beyond_all_bounds(void **state)
 static void absent_columns_are_empty(void **state)
 {
     (void)state;
-    static const struct { const char *column, *reason;
+    static const struct {
+        const char *column, *reason;
     } cases[] = {{"wiring", "wiring is unknown"},
                  {"kv_dtype", "kv_dtype is unknown"},
                  {"spec_kind", "spec_kind is unknown"},
@@ -332,21 +364,20 @@ static void absent_columns_are_empty(void **state)
 
 static void put_rows(void)
 {
-    put_text(
-        "rows.csv",
-        "id,group,variant,model,weights_kind,spec_kind,allreduce_kind,oneshot_max_bytes,oneshot_max_rows,wiring,"
-        "cell_seconds,kv_dtype,gpu,num_gpus,tp,ep,dp,pp,dcp,spec_tokens,concurrency,context,output_len,metric,"
-        "value,"
-        "anomaly\n"
-        "A,kimi-k26-v4,1,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,8,two_socket_direct,30,fp8,RTX PRO "
-        "6000,8,8"
-        ",1,1,1,1,,1,0,,aggregate_tok_s,92.4,0\n"
-        "B,kimi-k26-v4,1,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,8,two_socket_direct,30,fp8,RTX PRO "
-        "6000,8,8"
-        ",1,1,1,1,,16,0,,aggregate_tok_s,636.2,0\n"
-        "C,kimi-k26-v3,2,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,0,two_socket_direct,30,fp8,RTX PRO "
-        "6000,8,8"
-        ",1,1,1,8,,1,0,,aggregate_tok_s,91.4,0\n");
+    put_text("rows.csv",
+             "id,group,variant,model,weights_kind,spec_kind,allreduce_kind,oneshot_max_bytes,oneshot_max_rows,wiring,"
+             "cell_seconds,kv_dtype,gpu,num_gpus,tp,ep,dp,pp,dcp,spec_tokens,concurrency,context,output_len,metric,"
+             "value,"
+             "anomaly\n"
+             "A,kimi-k26-v4,1,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,8,two_socket_direct,30,fp8,RTX PRO "
+             "6000,8,8"
+             ",1,1,1,1,,1,0,,aggregate_tok_s,92.4,0\n"
+             "B,kimi-k26-v4,1,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,8,two_socket_direct,30,fp8,RTX PRO "
+             "6000,8,8"
+             ",1,1,1,1,,16,0,,aggregate_tok_s,636.2,0\n"
+             "C,kimi-k26-v3,2,kimi-k2.6,int4_g32,none,oneshot_then_nccl,57344,0,two_socket_direct,30,fp8,RTX PRO "
+             "6000,8,8"
+             ",1,1,1,8,,1,0,,aggregate_tok_s,91.4,0\n");
 }
 
 static void filters_choose_rows(void **state)
@@ -373,7 +404,9 @@ static void filters_choose_rows(void **state)
 static void wrong_filters(void **state)
 {
     (void)state;
-    static const struct { const char *where, *message; } cases[] = {
+    static const struct {
+        const char *where, *message;
+    } cases[] = {
         {"dcp", "--where dcp: expected COLUMN=VALUE, as in dcp=1"},
         {"concurency=1", "--where concurency=1: rows.csv has no column 'concurency', did you mean 'concurrency'?"},
         {"=1", "--where =1: rows.csv has no column ''"},
@@ -414,9 +447,8 @@ static void a_wrong_override_fails(void **state)
         print_message("every row skipped with '%s'\n", suite.points[0].skip);
     k25_suite_free(&suite);
     assert_false(ok);
-    assert_string_equal(error.message,
-                        "--set parameters.nccl.hopp=0.7: unknown parameter 'nccl.hopp', did you mean "
-                        "'nccl.hop'?");
+    assert_string_equal(error.message, "--set parameters.nccl.hopp=0.7: unknown parameter 'nccl.hopp', did you mean "
+                                       "'nccl.hop'?");
 }
 
 /* L = max(context, short_prompt) + min(cell / tpot, output) / 2, with the tpot that the model predicts at L. */
@@ -441,11 +473,10 @@ static void the_context_grows_while_a_cell_runs(void **state)
     (void)state;
     check_growth(SAME, 16232, 30, 8192);
     check_growth(ROW({"context", "0"}, {"concurrency", "1"}), 64, 30, 8192);
-    check_growth(ROW({"context", "10"}, {"concurrency", "1"}), 64, 30,
-                 8192);                                       /* shorter than the shortest prompt */
-    check_growth(ROW({"output_len", "500"}), 16232, 30, 500); /* requests end before the cell: + 250 */
+    check_growth(ROW({"context", "10"}, {"concurrency", "1"}), 64, 30, 8192); /* shorter than the shortest prompt */
+    check_growth(ROW({"output_len", "500"}), 16232, 30, 500);                 /* requests end before the cell: + 250 */
     check_growth(ROW({"cell_seconds", "0"}), 16232, 0, 8192);
-    check_growth(ROW({"cell_seconds", ""}), 16232, 0, 8192); /* unknown: nothing is added */
+    check_growth(ROW({"cell_seconds", ""}), 16232, 0, 8192);                          /* unknown: nothing is added */
     check_growth(ROW({"context", "261000"}, {"concurrency", "1"}), 261000, 30, 8192); /* to the end of the model */
 }
 
@@ -531,8 +562,7 @@ static void load_build(const char *file, struct build *build)
         const struct k25_point *point = &build->suite.points[i];
         if (point->skip[0] != '\0')
             fail_msg("line %d is skipped: %s", point->line, point->skip);
-        build->observation[build->count] =
-            (struct k25_observation){k25_point_predict, point, point->measured, 0.03};
+        build->observation[build->count] = (struct k25_observation){k25_point_predict, point, point->measured, 0.03};
         build->measured[build->count++] = point->measured;
         assert_true(build->count < MAX_POINTS);
     }

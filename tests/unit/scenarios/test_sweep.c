@@ -222,8 +222,7 @@ static void mistakes_have_a_place(void **state)
          "./s.yaml:5:38: plan.batch: 0 is out of range, expected 1 to 65536"},
         {"axes: [{key: plan.kv_dtype, values: [fp9]}]\n",
          "./s.yaml:5:38: plan.kv_dtype: unknown value 'fp9', expected one of bf16, fp8, did you mean 'fp8'?"},
-        {"axes: [{kee: plan.batch, values: [1]}]\n",
-         "./s.yaml:5:9: unknown key 'kee' of an axis, did you mean 'key'?"},
+        {"axes: [{kee: plan.batch, values: [1]}]\n", "./s.yaml:5:9: unknown key 'kee' of an axis, did you mean 'key'?"},
         {"axes: [{zip: {plan.tp: [1, 2], plan.ep: [1]}}]\n",
          "./s.yaml:5:41: plan.ep: 1 values beside 2 of plan.tp; lists that are zipped are equally long"},
         {"axes: [{key: plan.tp, values: [1]}, {zip: {plan.tp: [2]}}]\n",
@@ -290,14 +289,10 @@ static void inputs_are_summed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_of_the_plan_may_be_set),
-        cmocka_unit_test(the_last_axis_is_fastest),
-        cmocka_unit_test(decimal_steps_are_exact),
-        cmocka_unit_test(variants_load_a_scenario_each),
-        cmocka_unit_test(shards_cover_the_grid),
-        cmocka_unit_test(expressions_compute),
-        cmocka_unit_test(mistakes_have_a_place),
-        cmocka_unit_test(inputs_are_summed),
+        cmocka_unit_test(a_text_of_the_plan_may_be_set), cmocka_unit_test(the_last_axis_is_fastest),
+        cmocka_unit_test(decimal_steps_are_exact),       cmocka_unit_test(variants_load_a_scenario_each),
+        cmocka_unit_test(shards_cover_the_grid),         cmocka_unit_test(expressions_compute),
+        cmocka_unit_test(mistakes_have_a_place),         cmocka_unit_test(inputs_are_summed),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
