@@ -1,5 +1,5 @@
 /* Tables of kernels: what a row means, which rows are warm, the fit of what the formulas themselves made, and the
- * bars that the formulas must reach on the tables in ../shared. */
+ * bars that the formulas must reach on calib/kernels_measured. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
 #include "calib/kernels/table.h"
 
 static struct k25_machine machine; /* 188 SMs, 1792 GB/s, 128 MiB of L2 */
@@ -416,24 +415,19 @@ static void test_nothing_to_fit(void **state)
 
 /* ---- the measured tables ---- */
 
-struct shared_table {
+struct measured_table {
     const char *name;
     int bars; /* families that have one */
 };
 
 /* Every family of the table that has a bar must reach it. */
-static void test_shared(void **state)
+static void test_measured(void **state)
 {
-    const struct shared_table *shared_table = *state;
-    const char *name = shared_table->name;
-    int bars = shared_table->bars;
+    const struct measured_table *measured_table = *state;
+    const char *name = measured_table->name;
+    int bars = measured_table->bars;
     char path[512];
-    const char *shared = getenv("K25_SHARED");
-    snprintf(path, sizeof path, "%s/data/kernels/%s.csv.gz", shared ? shared : K25_SOURCE_DIR "/../shared", name);
-    if (!k25_file_exists(path)) {
-        print_message("NOT TESTED: %s is absent; set K25_SHARED to the folder with the measured data\n", path);
-        skip();
-    }
+    snprintf(path, sizeof path, K25_SOURCE_DIR "/calib/kernels_measured/%s.csv.gz", name);
     struct k25_error error = {0};
     struct k25_kernel_scores scores;
     struct k25_kernel_table *table = k25_kernel_table_read(path, &machine, &error);
@@ -461,7 +455,7 @@ static void test_shared(void **state)
 
 int main(void)
 {
-    static struct shared_table shared[] = {
+    static struct measured_table measured[] = {
         {"gemm", 1}, {"moe", 2}, {"mla_decode", 4}, {"mla_absorb", 0}, {"attention_decode", 0}, {"collective", 5}};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),
@@ -475,12 +469,12 @@ int main(void)
         cmocka_unit_test(test_closed_loop_gemm),
         cmocka_unit_test(test_closed_loop_collectives),
         cmocka_unit_test(test_nothing_to_fit),
-        {"test_shared gemm", test_shared, NULL, NULL, &shared[0]},
-        {"test_shared moe", test_shared, NULL, NULL, &shared[1]},
-        {"test_shared mla_decode", test_shared, NULL, NULL, &shared[2]},
-        {"test_shared mla_absorb", test_shared, NULL, NULL, &shared[3]},
-        {"test_shared attention_decode", test_shared, NULL, NULL, &shared[4]},
-        {"test_shared collective", test_shared, NULL, NULL, &shared[5]},
+        {"test_measured gemm", test_measured, NULL, NULL, &measured[0]},
+        {"test_measured moe", test_measured, NULL, NULL, &measured[1]},
+        {"test_measured mla_decode", test_measured, NULL, NULL, &measured[2]},
+        {"test_measured mla_absorb", test_measured, NULL, NULL, &measured[3]},
+        {"test_measured attention_decode", test_measured, NULL, NULL, &measured[4]},
+        {"test_measured collective", test_measured, NULL, NULL, &measured[5]},
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

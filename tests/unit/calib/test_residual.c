@@ -1,8 +1,6 @@
 /* Residual tables: values between, at and beyond the sites by hand; made of kernel tables; in a calibration set
- * and back; in a prediction; and the bars that hidden halves of the tables in ../shared must reach. */
+ * and back; in a prediction; and the bars that hidden halves of calib/kernels_measured must reach. */
 #include "tests/unit/physics_check.h"
-
-#include <sys/stat.h>
 
 #include "calib/fit/calibration.h"
 #include "calib/kernels/residual.h"
@@ -350,13 +348,7 @@ static void a_prediction_takes_them(void **state)
 static void hidden_half(const char *name, const char *part, double bar, int families)
 {
     char path[1024];
-    struct stat info;
-    const char *shared = getenv("K25_SHARED");
-    snprintf(path, sizeof path, "%s/data/kernels/%s.csv.gz", shared ? shared : K25_SOURCE_DIR "/../shared", name);
-    if (stat(path, &info) != 0) {
-        print_message("NOT TESTED: %s is not there (K25_SHARED names the folder)\n", path);
-        skip();
-    }
+    snprintf(path, sizeof path, K25_SOURCE_DIR "/calib/kernels_measured/%s.csv.gz", name);
     struct k25_error error = {0};
     struct k25_kernel_scores scores;
     struct k25_kernel_table *table = k25_kernel_table_read(path, &machine, &error);

@@ -213,27 +213,11 @@ static void one_shot_helps_one_row_and_hurts_sixteen_across_sockets(void **state
 enum family { ONESHOT, LEFT_LL, LEFT_SIMPLE, CHEAPEST, FAMILIES };
 static const char *const family_names[] = {"one-shot", "NCCL LL", "NCCL Simple", "NCCL, cheapest protocol"};
 
-/* Rows by the words their topology starts with and holds, and their backend; the nearest machine. LEFT_LL stands
- * for NCCL left to itself, LEFT_SIMPLE for a host whose ring search fails. One-shot behind Broadcom switches
- * across sockets (posted writes collapse) and behind a single PM50100 (reads reach 13 of 56 GB/s) is no case of
- * this model. */
+/* Of calib/kernels_measured/allreduce_hosts.csv. A ring search that fails leaves Simple. */
 static const struct {
-    const char *topology, *holds, *backend, *machine;
+    const char *backend;
     enum family family;
-} hosts[] = {
-    {"host B", "", "custom one-shot", "rtx-pro-6000-8x-switches", ONESHOT},
-    {"host B", "", "NCCL default", "rtx-pro-6000-8x-switches", LEFT_LL},
-    {"host A", "", "NCCL default (no graph xml)", "rtx-pro-6000-8x-two-socket", LEFT_SIMPLE},
-    {"host A", "", "NCCL with NCCL_GRAPH_FILE", "rtx-pro-6000-8x-two-socket", CHEAPEST},
-    {"ASUS", "4 GPU same NUMA", "SGLang PCIe oneshot", "rtx-pro-6000-4x", ONESHOT},
-    {"ASUS", "4 GPU same NUMA", "NCCL", "rtx-pro-6000-4x", LEFT_LL},
-    {"ASUS", "cross-socket", "NCCL", "rtx-pro-6000-8x-two-socket", LEFT_SIMPLE},
-    {"local 8-GPU host", "", "fused one-stage", "rtx-pro-6000-8x-two-socket", ONESHOT},
-    {"local 8-GPU host", "", "vLLM PyNCCL", "rtx-pro-6000-8x-two-socket", CHEAPEST},
-    {"local 8-GPU host", "", "torch.distributed NCCL", "rtx-pro-6000-8x-two-socket", CHEAPEST},
-    {"dual EPYC 9575F", "same NUMA", "NCCL 2.28.3 baseline", "rtx-pro-6000-4x", LEFT_LL},
-    {"dual EPYC 9575F", "cross-socket", "NCCL 2.28.3 baseline", "rtx-pro-6000-8x-two-socket", LEFT_LL},
-};
+} backends[] = {{"oneshot", ONESHOT}, {"nccl", LEFT_LL}, {"nccl_no_ring", LEFT_SIMPLE}, {"nccl_graph", CHEAPEST}};
 
 static double number(const struct k25_csv *csv, size_t row, const char *column)
 {
@@ -248,10 +232,8 @@ static const char *text(const struct k25_csv *csv, size_t row, const char *colum
 /* The measured time of a row in us, 0 when it is none to compare. */
 static double measured(const struct k25_csv *csv, size_t row)
 {
-    double bytes = number(csv, row, "message_bytes"), n = number(csv, row, "gpus");
-    const char *notes = text(csv, row, "notes");
-    if (strcmp(text(csv, row, "kind"), "allreduce") != 0 || bytes <= 0 || bytes > 4194304 ||
-        strstr(notes, "ANOMALY") != NULL || strstr(notes, "outlier") != NULL)
+    double bytes = number(csv, row, "bytes"), n = number(csv, row, "gpus");
+    if (bytes > 4194304 || number(csv, row, "anomaly") != 0)
         return 0;
     double us = number(csv, row, "latency_us"), busbw = number(csv, row, "busbw_gbs");
     return us > 0 ? us : busbw > 0 ? 2 * (n - 1) / n * bytes / busbw / 1e3 : 0;
@@ -283,25 +265,28 @@ struct tally {
     double error[ROWS], sum, bias;
 };
 
+static enum family family_of(const char *backend)
+{
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+        if (strcmp(backend, backends[i].backend) == 0)
+            return backends[i].family;
+    fail_msg("unknown backend %s", backend);
+    return FAMILIES;
+}
+
 static void add_row(const struct k25_csv *csv, size_t row, struct tally tallies[FAMILIES])
 {
-    double bytes = number(csv, row, "message_bytes"), truth = measured(csv, row);
-    for (size_t h = 0; truth > 0 && h < sizeof hosts / sizeof *hosts; h++) {
-        const char *topology = text(csv, row, "topology"), *backend = text(csv, row, "backend");
-        if (strncmp(topology, hosts[h].topology, strlen(hosts[h].topology)) != 0 ||
-            strstr(topology, hosts[h].holds) == NULL ||
-            strncmp(backend, hosts[h].backend, strlen(hosts[h].backend)) != 0)
-            continue;
-        struct k25_group group = group_of(hosts[h].machine, (int)number(csv, row, "gpus"));
-        enum family family = hosts[h].family;
-        double off = priced(&family, bytes, &group) / truth - 1;
-        struct tally *tally = &tallies[family];
-        assert_true(tally->count < ROWS);
-        tally->error[tally->count++] = fabs(off);
-        tally->sum += fabs(off);
-        tally->bias += off;
+    double bytes = number(csv, row, "bytes"), truth = measured(csv, row);
+    if (truth == 0)
         return;
-    }
+    struct k25_group group = group_of(text(csv, row, "machine"), (int)number(csv, row, "gpus"));
+    enum family family = family_of(text(csv, row, "backend"));
+    double off = priced(&family, bytes, &group) / truth - 1;
+    struct tally *tally = &tallies[family];
+    assert_true(tally->count < ROWS);
+    tally->error[tally->count++] = fabs(off);
+    tally->sum += fabs(off);
+    tally->bias += off;
 }
 
 /* Median errors; the bars leave a quarter of room over what is measured, because the sheets are still growing. */
@@ -311,15 +296,7 @@ static void prices_of_all_public_hosts(void **state)
     static const double bars[FAMILIES] = {0.08, 0.14, 0.16, 0.14};
     static struct tally tallies[FAMILIES];
     struct k25_error error = {0};
-    char path[1024];
-    const char *shared = getenv("K25_SHARED");
-    snprintf(path, sizeof path, "%s/data/collectives/rtx_pro_6000_hosts.csv",
-             shared != NULL ? shared : K25_SOURCE_DIR "/../shared");
-    if (access(path, R_OK) != 0) {
-        print_message("%s is not there\n", path);
-        skip();
-    }
-    struct k25_csv *csv = k25_csv_read(path, &error);
+    struct k25_csv *csv = k25_csv_read(K25_SOURCE_DIR "/calib/kernels_measured/allreduce_hosts.csv", &error);
     if (csv == NULL)
         fail_msg("%s", error.message);
     for (size_t row = 0; row < csv->rows; row++)

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "base/csv.h"
-#include "base/file.h"
 #include "scenarios/sweep/file.h"
 #include "scenarios/sweep/grid.h"
 
@@ -134,14 +133,7 @@ struct rows {
 static void open_rows(struct rows *rows)
 {
     struct k25_error error;
-    char path[512];
-    const char *shared = getenv("K25_SHARED");
-    snprintf(path, sizeof path, "%s/data/decode/kimi_k26_v4.csv", shared ? shared : K25_SOURCE_DIR "/../shared");
-    if (!k25_file_exists(path)) {
-        print_message("SKIPPED: no file %s (set K25_SHARED)\n", path);
-        skip();
-    }
-    rows->csv = k25_csv_read(path, &error);
+    rows->csv = k25_csv_read(K25_SOURCE_DIR "/calib/points/kimi_k26_v4.csv", &error);
     if (rows->csv == NULL)
         fail_msg("%s", error.message);
     rows->batch = k25_csv_column(rows->csv, "concurrency");

@@ -1,11 +1,10 @@
-/* Serving against load tests of others at a fixed concurrency: TTFT and TPOT on H200 in ../shared, with priors
- * that have seen none of them; skipped when the data are absent. K25_SERVING_ROWS=1 prints every row. */
+/* Serving against load tests of others at a fixed concurrency: TTFT and TPOT on H200 of calib/points/serving, with
+ * priors that have seen none of them. K25_SERVING_ROWS=1 prints every row. */
 #include "tests/unit/model_check.h"
 
 #include <math.h>
 
 #include "base/csv.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "scenarios/library/scenario.h"
 
@@ -146,17 +145,10 @@ static void test_h200(void **state)
 {
     (void)state;
     static struct errors of_model[MODELS], of_all;
-    char path[512];
-    const char *shared = getenv("K25_SHARED");
-    snprintf(path, sizeof path, "%s/data/serving/h200.csv.gz", shared ? shared : K25_SOURCE_DIR "/../shared");
-    if (!k25_file_exists(path)) {
-        print_message("NOT TESTED: %s is absent; set K25_SHARED to the folder with the measured data\n", path);
-        skip();
-    }
     struct k25_library library = {.root = K25_SOURCE_DIR};
     struct k25_error error;
     struct k25_serving serving;
-    struct k25_csv *csv = k25_csv_read(path, &error);
+    struct k25_csv *csv = k25_csv_read(K25_SOURCE_DIR "/calib/points/serving/h200.csv.gz", &error);
     assert_non_null(csv);
     size_t misfits = 0;
     for (size_t row = 0; row < csv->rows && row < ROWS; row++) {

@@ -1,10 +1,10 @@
 /* Measured points: rows to plans, skip reasons and errors word for word, the growing context, the roofline,
- * scores; and the bars of issue 2 on the public points. */
+ * scores; the points that come along, and the bars of docs/accuracy.md on them. */
 #include "tests/unit/physics_check.h"
 
+#include <glob.h>
 #include <omp.h>
 
-#include "base/file.h"
 #include "calib/fit/hold_out.h"
 #include "scenarios/points/suite.h"
 
@@ -535,7 +535,39 @@ static void scores_by_hand(void **state)
     assert_true(score.count == 0 && score.mean == 0 && score.worst == 0);
 }
 
-/* The public points of one build, as observations; loud when they are not there. */
+/* Every file of calib/points has these columns and no others, so no sentences; every row is read
+ * and has a value and a source. */
+static void points_come_along(void **state)
+{
+    (void)state;
+    static const char header[] = "id,group,variant,model,weights_kind,spec_kind,attention,moe_kernel,allreduce_kind,"
+                                 "oneshot_max_bytes,oneshot_max_rows,wiring,gpu_edition,acceptance_kind,cell_seconds,"
+                                 "kv_dtype,engine,gpu,num_gpus,tp,ep,dp,pp,dcp,spec_tokens,spec_acceptance,concurrency,"
+                                 "context,prompt_len,output_len,metric,value,anomaly,source,";
+    size_t rows = 0;
+    glob_t found;
+    assert_int_equal(glob(K25_SOURCE_DIR "/calib/points/*.csv", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct k25_error error = {0};
+        char names[sizeof header + 64] = "";
+        if (!k25_suite_load(&library, found.gl_pathv[i], NULL, NULL, 0, NULL, 0, &suite, &error))
+            fail_msg("%s", error.message);
+        for (size_t c = 0; c < suite.csv->columns; c++)
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s,", suite.csv->names[c]);
+        assert_string_equal(names, header);
+        for (size_t r = 0; r < suite.csv->rows; r++) {
+            assert_true(atof(k25_csv_cell(suite.csv, r, k25_csv_column(suite.csv, "value"))) > 0);
+            assert_true(strchr(k25_csv_cell(suite.csv, r, k25_csv_column(suite.csv, "source")), ':') != NULL);
+        }
+        rows += suite.count;
+        k25_suite_free(&suite);
+    }
+    assert_int_equal(found.gl_pathc, 27);
+    assert_int_equal(rows, 2191);
+    globfree(&found);
+}
+
+/* The public points of one build, as observations. */
 enum { MAX_POINTS = 64 };
 struct build {
     struct k25_suite suite;
@@ -547,14 +579,9 @@ struct build {
 static void load_build(const char *file, struct build *build)
 {
     static const char *const where[] = {"dcp=1", "spec_kind=none", "variant=1"};
-    const char *shared = getenv("K25_SHARED");
     struct k25_error error;
     char path[512];
-    snprintf(path, sizeof path, "%s/data/decode/%s.csv", shared ? shared : K25_SOURCE_DIR "/../shared", file);
-    if (!k25_file_exists(path)) {
-        print_message("SKIPPED: no file %s (set K25_SHARED); the bars of issue 2 are not checked\n", path);
-        skip();
-    }
+    snprintf(path, sizeof path, K25_SOURCE_DIR "/calib/points/%s.csv", file);
     if (!k25_suite_load(&library, path, NULL, where, 3, NULL, 0, &build->suite, &error))
         fail_msg("%s", error.message);
     build->count = 0;
@@ -713,6 +740,7 @@ int main(void)
         cmocka_unit_test(metrics_have_their_units),
         cmocka_unit_test(the_roofline_by_hand),
         cmocka_unit_test(scores_by_hand),
+        cmocka_unit_test(points_come_along),
         cmocka_unit_test(v4_leave_one_out),
         cmocka_unit_test(v3_leave_one_out),
         cmocka_unit_test(folds_and_halves),
