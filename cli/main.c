@@ -200,5 +200,5 @@ int main(int argc, const char **argv)
         status = run(poptGetArgs(context));
     }
     poptFreeContext(context);
-    return flush_output("", status);
+    return (int)flush_output("", status);
 }

@@ -71,7 +71,7 @@ static bool add_architecture(const struct k25_library *library, const char *name
     cli_table_text(table, "%s", name);
     cli_table_number(table, k25_layer_count(&a));
     cli_table_number(table, a.hidden);
-    cli_table_number(table, a.moe.experts > 0 ? a.moe.experts : NAN);
+    cli_table_number(table, a.moe.experts > 0 ? (double)a.moe.experts : NAN);
     cli_table_number(table, k25_total_parameters(&a) / 1e9);
     cli_table_number(table, k25_active_parameters(&a) / 1e9);
     cli_table_number(table, a.max_context);

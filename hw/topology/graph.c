@@ -46,10 +46,10 @@ bool k25_machine_add_vertex(struct k25_machine *machine, enum k25_vertex_kind ki
 }
 
 /* The only kind of link that can join two kinds of vertices, -1 when none can. */
-static int kind_between(int a, int b)
+static int kind_between(enum k25_vertex_kind a, enum k25_vertex_kind b)
 {
     if (a > b) {
-        int swap = a;
+        enum k25_vertex_kind swap = a;
         a = b;
         b = swap;
     }
@@ -84,7 +84,8 @@ bool k25_machine_add_link(struct k25_machine *machine, struct k25_link link, str
 }
 
 /* What one end of a PCIe link adds to its latency: the halves of a switch or root lie on its two sides. */
-static double end_latency_us(int kind, const struct k25_link_figures *pcie, const struct k25_link_defaults *defaults)
+static double end_latency_us(enum k25_vertex_kind kind, const struct k25_link_figures *pcie,
+                             const struct k25_link_defaults *defaults)
 {
     switch (kind) {
     case K25_V_GPU:
@@ -99,7 +100,7 @@ static double end_latency_us(int kind, const struct k25_link_figures *pcie, cons
 bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie, int nvlinks,
                       const struct k25_link_defaults *defaults, struct k25_error *error)
 {
-    int a = machine->vertex[from].kind, b = machine->vertex[to].kind;
+    enum k25_vertex_kind a = machine->vertex[from].kind, b = machine->vertex[to].kind;
     int kind = kind_between(a, b);
     if (kind < 0)
         return k25_fail(error, K25_BAD_INPUT, "no link can join a %s and a %s", kind_words[a], kind_words[b]);

@@ -146,7 +146,7 @@ static bool load_vertices(const struct k25_yaml_node *list, const char *file, st
             if (!k25_schema_load(vertex_fields, path, list->values[i], file, &vertex, NULL, error))
                 return false;
             if ((vertex.kind == K25_V_GPU) == (pass == 0) &&
-                !k25_machine_add_vertex(machine, (enum k25_vertex_kind)vertex.kind, vertex.name, &index, &cause))
+                !k25_machine_add_vertex(machine, vertex.kind, vertex.name, &index, &cause))
                 return fail_at_node(file, list->values[i], path, &cause, error);
         }
     return true;

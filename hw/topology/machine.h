@@ -68,7 +68,7 @@ enum k25_link_kind { K25_L_PCIE, K25_L_SOCKET, K25_L_NVLINK, K25_L_INTERNAL };
 
 struct k25_vertex {
     char name[32];
-    int kind; /* enum k25_vertex_kind */
+    enum k25_vertex_kind kind;
 };
 
 struct k25_link {

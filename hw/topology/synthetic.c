@@ -14,7 +14,7 @@ enum { MAX_LEVELS = 6, MAX_WORDS = 3, WORD = 32 };
 
 /* "4 gpu each" */
 struct level {
-    int kind; /* enum k25_vertex_kind */
+    enum k25_vertex_kind kind;
     int count;
     bool each;
     int total;
@@ -68,18 +68,20 @@ static bool next_item(const struct form *form, const char **at, struct item *ite
     return true;
 }
 
-/* The kind a noun names, singular or plural; -1 when it is none that can be counted. */
-static int noun_kind(const char *word)
+/* The kind that a noun names, singular or plural; false when it is none that can be counted. */
+static bool noun_kind(const char *word, enum k25_vertex_kind *kind)
 {
-    static const int kinds[] = {K25_V_GPU, K25_V_SWITCH, K25_V_SOCKET};
+    static const enum k25_vertex_kind kinds[] = {K25_V_GPU, K25_V_SWITCH, K25_V_SOCKET};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t length = strlen(nouns[kinds[i]]);
         const char *rest = word + length;
         if (strncmp(word, nouns[kinds[i]], length) == 0 &&
-            (*rest == '\0' || strcmp(rest, kinds[i] == K25_V_SWITCH ? "es" : "s") == 0))
-            return kinds[i];
+            (*rest == '\0' || strcmp(rest, kinds[i] == K25_V_SWITCH ? "es" : "s") == 0)) {
+            *kind = kinds[i];
+            return true;
+        }
     }
-    return -1;
+    return false;
 }
 
 static bool read_link_word(struct form *form, const struct item *item, const struct k25_link_defaults *defaults,
@@ -105,10 +107,11 @@ static bool read_level(struct form *form, const struct item *item, struct k25_er
     if (count < 1 || count > K25_MAX_GPUS)
         return k25_fail(error, K25_BAD_INPUT, "\"%s\": a count of %s is not between 1 and %d", form->text,
                         item->word[0], K25_MAX_GPUS);
-    int kind = item->words > 1 ? noun_kind(item->word[1]) : -1;
+    enum k25_vertex_kind kind = K25_V_GPU;
+    bool noun = item->words > 1 && noun_kind(item->word[1], &kind);
     const struct level *above = form->levels > 0 ? &form->level[form->levels - 1] : NULL;
     /* sockets come first, GPUs end the list */
-    if (kind < 0 || (above && (kind == K25_V_SOCKET || above->kind == K25_V_GPU)) || form->levels == MAX_LEVELS)
+    if (!noun || (above && (kind == K25_V_SOCKET || above->kind == K25_V_GPU)) || form->levels == MAX_LEVELS)
         return bad_word(form, item->word[item->words > 1], error);
     if (item->words > 2 && (strcmp(item->word[2], "each") != 0 || !above))
         return bad_word(form, item->word[2], error);
@@ -129,10 +132,11 @@ static bool parse(struct form *form, const struct k25_link_defaults *defaults, s
 {
     for (const char *at = form->text;; at++) {
         struct item item;
+        enum k25_vertex_kind kind;
         if (!next_item(form, &at, &item, error))
             return false;
         bool counted = isdigit((unsigned char)item.word[0][0]) || item.word[0][0] == '-' ||
-                       (item.words > 1 && noun_kind(item.word[1]) >= 0);
+                       (item.words > 1 && noun_kind(item.word[1], &kind));
         if (counted ? !read_level(form, &item, error) : !read_link_word(form, &item, defaults, error))
             return false;
         if (*at == '\0')
@@ -145,7 +149,8 @@ static bool parse(struct form *form, const struct k25_link_defaults *defaults, s
     return true;
 }
 
-static bool add_many(struct k25_machine *machine, int kind, int count, int *first, struct k25_error *error)
+static bool add_many(struct k25_machine *machine, enum k25_vertex_kind kind, int count, int *first,
+                     struct k25_error *error)
 {
     int number = 0;
     for (size_t i = 0; i < machine->vertices; i++)
@@ -155,7 +160,7 @@ static bool add_many(struct k25_machine *machine, int kind, int count, int *firs
         char name[32];
         int vertex;
         snprintf(name, sizeof name, "%s%d", nouns[kind], number + i);
-        if (!k25_machine_add_vertex(machine, (enum k25_vertex_kind)kind, name, &vertex, error))
+        if (!k25_machine_add_vertex(machine, kind, name, &vertex, error))
             return false;
     }
     return true;

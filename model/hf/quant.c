@@ -89,7 +89,7 @@ struct group {
 #define OF_SCHEME(name) K25_FIELD_AS(NODE, scheme, ignored, name, .fallback = "")
 
 static const struct k25_field scheme_fields[] = {
-    K25_FIELD(TEXT, scheme, type),
+    K25_FIELD(TEXT, scheme, type, .fallback = NULL),
     K25_FIELD(TEXT, scheme, strategy, .fallback = ""),
     K25_FIELD(INT, scheme, num_bits, .min = 1, .max = 32),
     K25_FIELD(INT, scheme, group_size, .fallback = "0", .min = -1, .max = 1e6), /* -1: as long as the row */
@@ -105,7 +105,7 @@ static const struct k25_field scheme_fields[] = {
 };
 static const struct k25_field group_fields[] = {
     K25_FIELD(MAP, group, weights, .fields = scheme_fields),
-    K25_FIELD(NODE, group, targets, ),
+    K25_FIELD(NODE, group, targets, .fallback = NULL),
     K25_FIELD(TEXT, group, format, .fallback = ""),
     K25_FIELD_AS(NODE, group, ignored, "input_activations", .fallback = ""),
     K25_FIELD_AS(NODE, group, ignored, "output_activations", .fallback = ""),

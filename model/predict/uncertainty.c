@@ -79,14 +79,14 @@ static void differentiate(const struct k25_question *question, const struct k25_
         *value = here * exp(-STEP);
         k25_predict(question, &moved, below);
         *value = here;
-        for (int o = 0; o < K25_OUTPUTS; o++)
+        for (enum k25_output o = 0; o < K25_OUTPUTS; o++)
             gradient[o * u->count + j] = log_slope(k25_output_value(above, o), k25_output_value(below, o));
         for (size_t i = 0; i < above->step_work.count; i++)
             gradient[(K25_OUTPUTS + i) * u->count + j] = log_slope(above->op[i].time, below->op[i].time);
     }
 }
 
-static bool is_measured(int output)
+static bool is_measured(enum k25_output output)
 {
     return output == K25_OUT_STEP || output == K25_OUT_TPOT || output == K25_OUT_TOK_S;
 }
@@ -101,7 +101,7 @@ bool k25_predict_intervals(const struct k25_question *question, const struct k25
     bool ok = gradient != NULL && scratch != NULL;
     if (ok) {
         differentiate(question, params, u, &scratch[0], &scratch[1], gradient);
-        for (int o = 0; o < K25_OUTPUTS; o++) {
+        for (enum k25_output o = 0; o < K25_OUTPUTS; o++) {
             double noise = is_measured(o) ? u->noise : 0;
             double sd = sqrt(variance(&gradient[o * u->count], u) + noise * noise);
             intervals->output[o] = interval(k25_output_value(prediction, o), sd);

@@ -22,7 +22,7 @@ static double attention_splits(const struct k25_builder *b)
 /* Tokens that a layer looks back at most: its window, the pick of the indexer. */
 static double reach(const struct k25_builder *b, const struct k25_layers *layers)
 {
-    double window = layers->window > 0 ? layers->window : INFINITY;
+    double window = layers->window > 0 ? (double)layers->window : INFINITY;
     return layers->indexer ? fmin(window, b->architecture->indexer.topk) : window;
 }
 

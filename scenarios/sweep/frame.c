@@ -260,8 +260,10 @@ static bool parse_line(const char *key, char *text, struct k25_sweep_frame *fram
         return sscanf(text, "%16" SCNx64, &frame->inputs) == 1;
     if (strcmp(key, "points") == 0)
         return parse_number(text, K25_SWEEP_MOST, &frame->points);
-    if (strcmp(key, "format") == 0)
-        return (frame->format = strcmp(text, "jsonl") == 0 ? K25_SWEEP_JSONL : K25_SWEEP_CSV) >= 0;
+    if (strcmp(key, "format") == 0) {
+        frame->format = strcmp(text, "jsonl") == 0 ? K25_SWEEP_JSONL : K25_SWEEP_CSV;
+        return true;
+    }
     if (strcmp(key, "name") == 0)
         return (frame->name = keep(frame, text, ok)) != NULL;
     if (strcmp(key, "title") == 0)

@@ -9,7 +9,7 @@ enum k25_sweep_format { K25_SWEEP_CSV, K25_SWEEP_JSONL };
 extern const char *const k25_sweep_format_names[]; /* "csv", "jsonl", NULL */
 
 struct k25_sweep_frame {
-    int format; /* enum k25_sweep_format */
+    enum k25_sweep_format format;
     uint64_t inputs, points;
     const char *name, *title;
     size_t columns, keys; /* the first `keys` columns are those of the axes */

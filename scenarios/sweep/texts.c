@@ -18,9 +18,9 @@ static char *plan_text(const struct k25_sweep_frame *frame, const struct k25_pla
     case K25_REAL:
         return k25_copy(k25_text_real(value->number, number, sizeof number));
     case K25_ENUM:
-        return k25_sweep_cell_text((enum k25_sweep_format)frame->format, key->field->names[(int)value->number]);
+        return k25_sweep_cell_text(frame->format, key->field->names[(int)value->number]);
     default:
-        return k25_sweep_cell_text((enum k25_sweep_format)frame->format, value->text);
+        return k25_sweep_cell_text(frame->format, value->text);
     }
 }
 
@@ -33,7 +33,7 @@ static char *other_text(const struct k25_sweep_frame *frame, const char *text)
         return k25_copy(k25_text_real(number, out, sizeof out));
     if (json && k25_parse_bool(text, &truth))
         return k25_copy(truth ? "true" : "false");
-    return k25_sweep_cell_text((enum k25_sweep_format)frame->format, text);
+    return k25_sweep_cell_text(frame->format, text);
 }
 
 static char *make_text(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame,
@@ -41,7 +41,7 @@ static char *make_text(const struct k25_sweep *sweep, const struct k25_sweep_fra
 {
     const struct k25_sweep_axis *axis = &sweep->axis[column->axis];
     if (column->source == K25_CELL_NAME)
-        return k25_sweep_cell_text((enum k25_sweep_format)frame->format, axis->names[position]);
+        return k25_sweep_cell_text(frame->format, axis->names[position]);
     const struct k25_sweep_value *value = &axis->values[position * axis->keys + column->index];
     const struct k25_plan_key *key = axis->key[column->index].plan;
     return key != NULL ? plan_text(frame, key, value) : other_text(frame, value->text);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "tests/unit/number_check.h"
 
 #define assert_error(error, expected_status, expected_message)                                                         \
     do {                                                                                                               \

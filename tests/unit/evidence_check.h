@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "calib/readers/text/evidence.h"
+#include "tests/unit/number_check.h"
 
 #define assert_bad_input(error, expected_message)                                                                      \
     do {                                                                                                               \

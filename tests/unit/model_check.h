@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "tests/unit/number_check.h"
 
 #define ZOO K25_SOURCE_DIR "/model/zoo/"
 
@@ -77,13 +78,6 @@ static inline char *replaced(const char *text, const char *from, const char *to)
     assert_non_null(out);
     snprintf(out, size, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
     return out;
-}
-
-static inline void assert_close(double value, double expected, double relative)
-{
-    if (value >= expected * (1 - relative) && value <= expected * (1 + relative))
-        return;
-    fail_msg("%.17g is not within %g of %.17g", value, relative, expected);
 }
 
 #endif

@@ -132,7 +132,7 @@ struct box {
 static inline struct k25_plan plan_of(const char *text)
 {
     struct k25_error error = {0};
-    struct k25_plan plan;
+    struct k25_plan plan = {0};
     struct k25_yaml *yaml = k25_yaml_parse(text, strlen(text), "plan.yaml", &error);
     if (yaml == NULL ||
         !k25_schema_load(k25_plan_fields, "plan", k25_yaml_root(yaml), "plan.yaml", &plan, NULL, &error))

@@ -200,9 +200,9 @@ static void rooms_have_a_readme(void **state)
 /* Overwrites comments, texts and characters by spaces; newlines stay, so that line numbers hold. */
 static void blank(char *text)
 {
-    enum { CODE, BLOCK, LINE, TEXT, CHARACTER } in = CODE;
+    enum place { CODE, BLOCK, LINE, TEXT, CHARACTER } in = CODE;
     for (char *c = text; *c != '\0'; c++) {
-        int now = in;
+        enum place now = in;
         char here = *c, next = c[1];
         if (in == CODE && here == '/' && (next == '*' || next == '/'))
             in = next == '*' ? BLOCK : LINE;

@@ -39,7 +39,7 @@ void inspect_rank_table(const struct k25_capture *capture, struct cli_table *tab
         cli_table_text(table, "%s", rank->file);
         cli_table_text(table, "%.200s", rank->info.device);
         cli_table_text(table, "%s", k25_step_source_names[rank->source]);
-        cli_table_number(table, rank->source == K25_STEPS_GRAPH ? rank->launches_per_step : NAN);
+        cli_table_number(table, rank->source == K25_STEPS_GRAPH ? (double)rank->launches_per_step : NAN);
         cli_table_number(table, rank->source == K25_STEPS_NONE ? 0 : (double)rank->steps);
         cli_table_number(table, rank->source == K25_STEPS_NONE ? 0 : (double)rank->kept);
         cli_table_number(table, (double)rank->left_out_partial);
@@ -107,8 +107,8 @@ static void add_batch(const struct k25_capture_step *step, size_t count, double 
             scratch[periods++] = (double)step[i].period_ns * 1e-6;
     }
     cli_table_text(table, "%s", step->decode ? "decode" : "prefill or both");
-    cli_table_number(table, step->sequences >= 0 ? step->sequences : NAN);
-    cli_table_number(table, step->tokens >= 0 ? step->tokens : NAN);
+    cli_table_number(table, step->sequences >= 0 ? (double)step->sequences : NAN);
+    cli_table_number(table, step->tokens >= 0 ? (double)step->tokens : NAN);
     cli_table_number(table, (double)count);
     cli_table_number(table, (double)kept);
     cli_table_number(table, median(scratch, periods));

@@ -110,7 +110,7 @@ static bool read_nccl(const char *path, const struct k25_evidence_options *optio
         for (size_t i = 0; i < run->rows; i++) {
             const struct k25_nccl_row *row = &run->row[i];
             cli_table_text(&summary->table, "%s", run->op[0] != '\0' ? run->op : "unknown");
-            cli_table_number(&summary->table, run->ranks > 0 ? run->ranks : NAN);
+            cli_table_number(&summary->table, run->ranks > 0 ? (double)run->ranks : NAN);
             cli_table_number(&summary->table, (double)row->bytes);
             cli_table_text(&summary->table, "%s", row->type);
             cli_table_number(&summary->table, row->out_of_place.us);

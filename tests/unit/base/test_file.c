@@ -142,7 +142,7 @@ static void reads_members(void **state)
         size_t used = 0, out = 0, members = 1 + chance(&seed) % 6;
         for (size_t i = 0; i < members; i++) {
             size_t size = chance(&seed) % 3 == 0 ? chance(&seed) % 3 : chance(&seed) % 60000;
-            unsigned letters = 1 + chance(&seed) % 255;
+            uint64_t letters = 1 + chance(&seed) % 255;
             for (size_t k = 0; k < size; k++) {
                 text[used + k] = (unsigned char)(chance(&seed) % letters);
             }

@@ -145,12 +145,13 @@ static void sorting(void **state)
     static struct k25_gpu_event event[COUNT];
     uint32_t random = 1;
     for (int shape = 0; shape < 4; shape++) {
-        for (int i = 0; i < COUNT; i++) {
+        for (uint32_t i = 0; i < COUNT; i++) {
             random = random * 1664525 + 1013904223;
-            event[i] = (struct k25_gpu_event){.start = shape == 0   ? (uint64_t)i
-                                                       : shape == 1 ? (uint64_t)(COUNT - i)
+            event[i] = (struct k25_gpu_event){.start = shape == 0   ? i
+                                                       : shape == 1 ? COUNT - i
                                                        : shape == 2 ? random >> 20
-                                                                    : (uint64_t)(i % 2 ? i : COUNT - i)};
+                                                       : i % 2      ? i
+                                                                    : COUNT - i};
         }
         k25_sort_events(event, COUNT);
         for (int i = 1; i < COUNT; i++)

@@ -117,7 +117,7 @@ static void walks_json(void **state)
     const char text[] = " {\"a\": [1, {\"b\": \"x\\\"]\"}, []], \"c\" : -Infinity,\n\"d\":\"\\u00e9\", \"e\": {} } x";
     struct k25_json json = {text, sizeof text - 1, 0, NULL};
     struct k25_span key;
-    struct k25_json_value value;
+    struct k25_json_value value = {0};
     double number;
     assert_int_equal(k25_json_peek(&json), '{');
     assert_true(k25_json_enter(&json, '{'));

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "calib/kernels/table.h"
+#include "tests/unit/number_check.h"
 
 static struct k25_machine machine; /* 188 SMs, 1792 GB/s, 128 MiB of L2 */
 static struct k25_priors priors;
@@ -82,18 +83,18 @@ static void test_gemm(void **state)
     assert_string_equal(table->family[0].name, "v1 linear bfloat16");
     assert_int_equal(table->family[0].rows, 3);
     assert_int_equal(table->family[0].skipped[K25_SKIP_ROWS], 1);
-    assert_float_equal(table->family[0].bar, 0.08, 0);
+    assert_within(table->family[0].bar, 0.08, 0);
     assert_int_equal(table->family[2].skipped[K25_SKIP_DTYPE], 1);
-    assert_float_equal(table->family[1].bar, 0, 0);
+    assert_within(table->family[1].bar, 0, 0);
 
     assert_int_equal(table->rows, 3); /* sorted by shape: one row of x first */
     assert_int_equal(table->row[0].line, 6);
     assert_int_equal(table->row[1].line, 2);
-    assert_float_equal(table->row[0].latency, 2.25e-6, 1e-18);
-    assert_float_equal(table->row[1].traffic, 64 * 128 * 2, 0);
-    assert_float_equal(table->row[2].traffic, 64 * 128 * 0.5 + 64 * 128 / 16.0, 0);
+    assert_within(table->row[0].latency, 2.25e-6, 1e-18);
+    assert_within(table->row[1].traffic, 64 * 128 * 2, 0);
+    assert_within(table->row[2].traffic, 64 * 128 * 0.5 + 64 * 128 / 16.0, 0);
     struct k25_kernel_call call = k25_gemm_call(K25_KERNEL_GEMM_BF16, 3, 64, 128, 16384, &centres);
-    assert_float_equal(time_of(&table->row[1]), k25_kernel_cost(&call, &machine.gpu, &centres).time, 0);
+    assert_within(time_of(&table->row[1]), k25_kernel_cost(&call, &machine.gpu, &centres).time, 0);
     k25_kernel_table_free(table);
 }
 
@@ -109,22 +110,22 @@ static void test_moe(void **state)
     assert_int_equal(table->rows, 3);
     assert_int_equal(table->family[0].skipped[K25_SKIP_ROUTING], 2);
     assert_int_equal(table->family[0].skipped[K25_SKIP_SHARD], 1);
-    assert_float_equal(table->family[0].bar, 0.10, 0);
+    assert_within(table->family[0].bar, 0.10, 0);
 
     /* 3 x 7168 x 256 weights of 4.5 bit: 3,096,576 bytes an expert; 2 tokens of 8 touch 16. */
     const struct k25_moe_work *work = &table->row[0].work.moe.work;
-    assert_float_equal(work->expert_bytes, 3096576, 0);
-    assert_float_equal(work->distinct, 16, 0);
-    assert_float_equal(work->local, 384, 0);
-    assert_float_equal(table->row[0].traffic, 16 * 3096576.0, 0);
+    assert_within(work->expert_bytes, 3096576, 0);
+    assert_within(work->distinct, 16, 0);
+    assert_within(work->local, 384, 0);
+    assert_within(table->row[0].traffic, 16 * 3096576.0, 0);
     /* 1 of the 16 pairs lands on one of 16 ranks, which holds 24 experts. */
     work = &table->row[1].work.moe.work;
-    assert_float_equal(work->pairs, 1, 0);
-    assert_float_equal(work->distinct, 1, 0);
-    assert_float_equal(work->local, 24, 0);
-    assert_float_equal(work->routed, 16, 0);
+    assert_within(work->pairs, 1, 0);
+    assert_within(work->distinct, 1, 0);
+    assert_within(work->local, 24, 0);
+    assert_within(work->routed, 16, 0);
     /* No gate: two matrices. */
-    assert_float_equal(table->row[2].work.moe.work.expert_bytes, 2 * 2688.0 * 1856 * 0.5625, 0);
+    assert_within(table->row[2].work.moe.work.expert_bytes, 2 * 2688.0 * 1856 * 0.5625, 0);
     k25_kernel_table_free(table);
 }
 
@@ -134,28 +135,28 @@ static void test_power_law(void **state)
 {
     (void)state;
     struct k25_expert_load load = k25_power_law_load(8, 4, 2, 1, 2, 4);
-    assert_float_equal(load.pairs, 16, 0);
-    assert_float_equal(load.distinct, 4, 0);
-    assert_float_equal(load.blocks, 2 + 1 + 1 + 1, 0);
+    assert_within(load.pairs, 16, 0);
+    assert_within(load.distinct, 4, 0);
+    assert_within(load.blocks, 2 + 1 + 1 + 1, 0);
     load = k25_power_law_load(8, 4, 2, 2, 2, 4); /* experts 0 and 2 */
-    assert_float_equal(load.pairs, 10, 0);
-    assert_float_equal(load.distinct, 2, 0);
-    assert_float_equal(load.blocks, 3, 0);
+    assert_within(load.pairs, 10, 0);
+    assert_within(load.distinct, 2, 0);
+    assert_within(load.blocks, 3, 0);
     load = k25_power_law_load(8, 4, 2, 4, 2, 4);
-    assert_float_equal(load.pairs, 7, 0);
+    assert_within(load.pairs, 7, 0);
 
     /* 2 pairs: lo 0.01, hi 2; pairs 1.18 0.40 0.24 0.17, the first cut to the 1 token: loads 1 1 0 0. */
     load = k25_power_law_load(1, 4, 2, 1, 2, 8);
-    assert_float_equal(load.pairs, 2, 0);
-    assert_float_equal(load.distinct, 2, 0);
+    assert_within(load.pairs, 2, 0);
+    assert_within(load.distinct, 2, 0);
     load = k25_power_law_load(1, 4, 2, 2, 2, 8);
-    assert_float_equal(load.pairs, 1, 0);
-    assert_float_equal(load.distinct, 1, 0);
+    assert_within(load.pairs, 1, 0);
+    assert_within(load.distinct, 1, 0);
 
     load = k25_balanced_load(1, 384, 8, 16); /* half a pair a rank: the slowest has one */
-    assert_float_equal(load.pairs, 0.5, 0);
-    assert_float_equal(load.distinct, 1, 0);
-    assert_float_equal(k25_balanced_load(64, 384, 8, 1).distinct, 384, 0);
+    assert_within(load.pairs, 0.5, 0);
+    assert_within(load.distinct, 1, 0);
+    assert_within(k25_balanced_load(64, 384, 8, 1).distinct, 384, 0);
 }
 
 static void test_mla(void **state)
@@ -169,13 +170,13 @@ static void test_mla(void **state)
     assert_string_equal(table->family[0].name, "v1 TRITON module bfloat16 kv bfloat16 projections bfloat16");
     assert_string_equal(table->family[2].name, "s1 triton kernel bfloat16 kv bfloat16");
     assert_int_equal(table->family[3].skipped[K25_SKIP_SCOPE], 1);
-    assert_float_equal(table->family[0].floor, 18e-6, 0);
+    assert_within(table->family[0].floor, 18e-6, 0);
 
     /* (2112 x 7168 + 8 x 192 x 1536 + 8 x 128 x 7168 + 8 x 256 x 512) x 2 bytes, 200 tokens of 576 x 2 bytes. */
-    assert_float_equal(k25_mla_module_weights(8, 2), 51773440, 0);
-    assert_float_equal(table->row[0].traffic, 51773440 + 230400, 0);
-    assert_float_equal(table->row[1].traffic, 24838144 * 0.5625 + 2097152 + 115200, 0);
-    assert_float_equal(table->row[2].traffic, 230400, 0);
+    assert_within(k25_mla_module_weights(8, 2), 51773440, 0);
+    assert_within(table->row[0].traffic, 51773440 + 230400, 0);
+    assert_within(table->row[1].traffic, 24838144 * 0.5625 + 2097152 + 115200, 0);
+    assert_within(table->row[2].traffic, 230400, 0);
 
     /* The module costs its attention, five products and five small kernels: at least their floors more. */
     double more = time_of(&table->row[0]) - time_of(&table->row[2]);
@@ -199,7 +200,7 @@ static void test_absorb_and_gqa(void **state)
     assert_int_equal(table->family[0].skipped[K25_SKIP_OP], 1);
     assert_int_equal(table->family[1].skipped[K25_SKIP_DTYPE], 1);
     struct k25_kernel_call call = k25_bmm_call(8, 4, 512, 128, 8 * 512 * 128 * 2);
-    assert_float_equal(time_of(&table->row[0]), k25_kernel_cost(&call, &machine.gpu, &centres).time, 0);
+    assert_within(time_of(&table->row[0]), k25_kernel_cost(&call, &machine.gpu, &centres).time, 0);
     k25_kernel_table_free(table);
 
     table = parse(GQA, "v1,fidecode,bfloat16,fp8,48,8,128,0,2,4096,20\n"
@@ -209,12 +210,12 @@ static void test_absorb_and_gqa(void **state)
                        "v1,fidecode,bfloat16,int4,48,8,128,0,2,4096,20\n");
     assert_int_equal(table->rows, 3);
     assert_int_equal(table->family[0].skipped[K25_SKIP_OP], 1);
-    assert_float_equal(table->row[0].traffic, 2 * 4096 * 2 * 8 * 128.0, 0);
-    assert_float_equal(table->row[1].traffic, 2 * 1024 * 2 * 8 * 128.0, 0); /* only the window is read */
-    assert_float_equal(table->row[1].work.gqa.kv_heads, 8, 0);
-    assert_float_equal(table->row[2].work.gqa.kv_heads, 48, 0); /* a tile each, not packed */
-    assert_float_equal(table->row[2].work.gqa.splits, 1, 0);
-    assert_float_equal(table->row[2].traffic, 2 * 1024 * 2 * 8 * 128 * 2.0, 0);
+    assert_within(table->row[0].traffic, 2 * 4096 * 2 * 8 * 128.0, 0);
+    assert_within(table->row[1].traffic, 2 * 1024 * 2 * 8 * 128.0, 0); /* only the window is read */
+    assert_within(table->row[1].work.gqa.kv_heads, 8, 0);
+    assert_within(table->row[2].work.gqa.kv_heads, 48, 0); /* a tile each, not packed */
+    assert_within(table->row[2].work.gqa.splits, 1, 0);
+    assert_within(table->row[2].traffic, 2 * 1024 * 2 * 8 * 128 * 2.0, 0);
     k25_kernel_table_free(table);
 }
 
@@ -242,19 +243,18 @@ static void test_collective(void **state)
     }
     assert_int_equal(table->rows, 5);
     assert_string_equal(table->family[0].name, "n1 nccl all_reduce half 4 GPUs 1 KB-1 MB");
-    assert_float_equal(table->family[0].bar, 0.10, 0);
-    assert_float_equal(table->family[table->families - 1].bar, 0, 0); /* below 1 KB */
+    assert_within(table->family[0].bar, 0.10, 0);
+    assert_within(table->family[table->families - 1].bar, 0, 0); /* below 1 KB */
     assert_int_equal(table->family[table->families - 1].group, table->family[0].group);
 
     struct k25_group group;
     struct k25_error error;
     assert_true(k25_machine_group(&machine, 4, &group, &error));
-    assert_float_equal(time_of(&table->row[0]), k25_allreduce_time(K25_BACKEND_NCCL_LL, 16384, &group, &centres), 0);
-    assert_float_equal(time_of(&table->row[1]), k25_allreduce_time(K25_BACKEND_NCCL_SIMPLE, 1048576, &group, &centres),
-                       0);
-    assert_float_equal(time_of(&table->row[2]), k25_allgather_time(K25_BACKEND_NCCL_LL, 4096, &group, &centres), 0);
+    assert_within(time_of(&table->row[0]), k25_allreduce_time(K25_BACKEND_NCCL_LL, 16384, &group, &centres), 0);
+    assert_within(time_of(&table->row[1]), k25_allreduce_time(K25_BACKEND_NCCL_SIMPLE, 1048576, &group, &centres), 0);
+    assert_within(time_of(&table->row[2]), k25_allgather_time(K25_BACKEND_NCCL_LL, 4096, &group, &centres), 0);
     assert_true(k25_machine_group(&machine, 2, &group, &error));
-    assert_float_equal(time_of(&table->row[3]), k25_allreduce_time(K25_BACKEND_ONESHOT, 16384, &group, &centres), 0);
+    assert_within(time_of(&table->row[3]), k25_allreduce_time(K25_BACKEND_ONESHOT, 16384, &group, &centres), 0);
     k25_kernel_table_free(table);
 }
 
@@ -290,8 +290,8 @@ static void assert_warm(const char *rows, const unsigned char *use, size_t count
     own.centre[K25_BANDWIDTH] = 0.893;
     assert_int_equal(table->rows, count);
     assert_true(k25_kernel_table_score(table, &own, &scores, &error));
-    assert_float_equal(scores.family[0].floor, 2e-6, 1e-18);
-    assert_float_equal(scores.family[0].cold_rate / rate, 1, 1e-12);
+    assert_within(scores.family[0].floor, 2e-6, 1e-18);
+    assert_within(scores.family[0].cold_rate / rate, 1, 1e-12);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(scores.use[i], use[i]);
     k25_kernel_scores_free(&scores);
@@ -406,8 +406,8 @@ static void test_nothing_to_fit(void **state)
     table = parse(GEMM, "v,l,int3,1,1,1,2\n");
     assert_true(k25_kernel_table_score(table, &priors, &scores, &error));
     assert_int_equal(scores.family[0].fitted + scores.family[0].scored + scores.family[0].warm, 0);
-    assert_float_equal(scores.family[0].median, 0, 0);
-    assert_float_equal(scores.family[0].floor, 0, 0);
+    assert_within(scores.family[0].median, 0, 0);
+    assert_within(scores.family[0].floor, 0, 0);
     assert_false(scores.family[0].missed);
     k25_kernel_scores_free(&scores);
     k25_kernel_table_free(table);

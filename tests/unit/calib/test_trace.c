@@ -6,7 +6,7 @@ static struct reading reading;
 
 #define GPU(ts, dur)                                                                                                   \
     "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":" ts ",\"dur\":" dur ",\"args\":{}" \
-                                                                                                        "}"
+    "}"
 #define OP(name)                                                                                                       \
     "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name                                                                \
     "\",\"pid\":1,\"tid\":1,\"ts\":3,\"dur\":1,\"args\":{\"External id\":5}}"

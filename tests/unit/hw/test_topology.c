@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "hw/topology/machine.h"
+#include "tests/unit/number_check.h"
 
 static struct k25_link_defaults defaults;
 
@@ -37,8 +38,8 @@ static void check_path(const struct k25_machine *machine, int a, int b, int clas
     assert_true(k25_machine_path(machine, a, b, &path));
     assert_string_equal(k25_path_class_names[path.class], k25_path_class_names[class]);
     assert_int_equal(path.hops, hops);
-    assert_float_equal(path.latency * 1e6, us, 1e-9);
-    assert_float_equal(path.bandwidth / 1e9, gbs, 1e-9);
+    assert_within(path.latency * 1e6, us, 1e-9);
+    assert_within(path.bandwidth / 1e9, gbs, 1e-9);
 }
 
 static void check_group(const struct k25_machine *machine, int n, double ring_us, double ring_gbs, double peer_us,
@@ -48,10 +49,10 @@ static void check_group(const struct k25_machine *machine, int n, double ring_us
     struct k25_error error = {0};
     assert_true(k25_machine_group(machine, n, &group, &error));
     assert_int_equal(group.n, n);
-    assert_float_equal(group.ring_latency * 1e6, ring_us, 1e-9);
-    assert_float_equal(group.ring_bandwidth / 1e9, ring_gbs, 1e-9);
-    assert_float_equal(group.peer_latency * 1e6, peer_us, 1e-9);
-    assert_float_equal(group.peer_bandwidth / 1e9, peer_gbs, 1e-9);
+    assert_within(group.ring_latency * 1e6, ring_us, 1e-9);
+    assert_within(group.ring_bandwidth / 1e9, ring_gbs, 1e-9);
+    assert_within(group.peer_latency * 1e6, peer_us, 1e-9);
+    assert_within(group.peer_bandwidth / 1e9, peer_gbs, 1e-9);
     assert_int_equal(group.worst_class, worst);
     assert_int_equal(group.nvlink, worst == K25_PATH_NVLINK);
 }
@@ -192,8 +193,8 @@ static void test_group_of_one_and_too_many(void **state)
     (void)state;
     struct k25_machine machine = make("4 gpu, pcie5");
     assert_true(k25_machine_group(&machine, 1, &group, &error));
-    assert_float_equal(group.ring_latency, 0, 0);
-    assert_float_equal(group.peer_latency, 0, 0);
+    assert_within(group.ring_latency, 0, 0);
+    assert_within(group.peer_latency, 0, 0);
     assert_true(isinf(group.ring_bandwidth) && isinf(group.peer_bandwidth));
     assert_false(group.nvlink);
     assert_false(k25_machine_group(&machine, 5, &group, &error));
@@ -312,8 +313,8 @@ static void check_reads(const char *topology, int n, double lone_gbs, double pee
     struct k25_group group;
     struct k25_error error = {0};
     assert_true(k25_machine_group(&machine, n, &group, &error));
-    assert_float_equal(group.lone_bandwidth / 1e9, lone_gbs, 1e-9);
-    assert_float_equal(group.peer_bandwidth / 1e9, peer_gbs, 1e-9);
+    assert_within(group.lone_bandwidth / 1e9, lone_gbs, 1e-9);
+    assert_within(group.peer_bandwidth / 1e9, peer_gbs, 1e-9);
 }
 
 static void test_reads_alone_and_together(void **state)

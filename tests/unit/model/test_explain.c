@@ -55,12 +55,12 @@ static void parts_sum_to_the_step(void **state)
         for (int i = 0; i < K25_SHARES; i++) {
             sum += shares[i].time;
             if (i < K25_SHARE_GAPS)
-                assert_float_equal(split_sum(&shares[i].split), shares[i].time, 1e-12 * p.step);
+                assert_within(split_sum(&shares[i].split), shares[i].time, 1e-12 * p.step);
             assert_true((shares[i].bound[0] != '\0') == (shares[i].time > 0));
         }
         assert_close(sum, p.step, 1e-12);
-        assert_float_equal(shares[K25_SHARE_ALLREDUCE_TRANSFER].time, p.allreduce_transfer, 1e-12 * p.step);
-        assert_float_equal(shares[K25_SHARE_ALLREDUCE_WAIT].time, p.allreduce_wait, 1e-12 * p.step);
+        assert_within(shares[K25_SHARE_ALLREDUCE_TRANSFER].time, p.allreduce_transfer, 1e-12 * p.step);
+        assert_within(shares[K25_SHARE_ALLREDUCE_WAIT].time, p.allreduce_wait, 1e-12 * p.step);
     }
 }
 
@@ -142,10 +142,10 @@ static void ceilings_are_predictions(void **state)
     for (size_t i = 0; i < sizeof pulled / sizeof *pulled; i++) {
         box.plan.levers = pulled[i].levers;
         predict_box(&box, &params, &q);
-        assert_float_equal(ceilings[pulled[i].lever].step, q.step, 0);
-        assert_float_equal(ceilings[pulled[i].lever].tok_s, q.tok_s, 0);
+        assert_within(ceilings[pulled[i].lever].step, q.step, 0);
+        assert_within(ceilings[pulled[i].lever].tok_s, q.tok_s, 0);
     }
-    assert_float_equal(ceilings[K25_LEVER_L2_PINNED].ideal, box.machine.gpu.l2_mib, 0);
+    assert_within(ceilings[K25_LEVER_L2_PINNED].ideal, box.machine.gpu.l2_mib, 0);
 }
 
 /* Rates 0.8, 0.6, then 0.75 times the one before. */
@@ -172,7 +172,7 @@ static void chains_by_hand(void **state)
         rate = k == 0 ? 1 : k == 1 ? 0.8 : rate * 0.75;
         tokens += k == 0 ? 0 : rate;
         predict_box(&other, &params, &q);
-        assert_float_equal(chains[k].step, q.step, 0);
+        assert_within(chains[k].step, q.step, 0);
         assert_close(chains[k].tokens_per_step, tokens, 1e-12);
         assert_close(chains[k].tok_s, tokens / q.step, 1e-12);
         assert_close(chains[k].break_even, q.step / chains[0].step, 1e-12);

@@ -85,7 +85,7 @@ static void test_nothing_uncertain(void **state)
     kimi_box(&box);
     u = (struct k25_uncertainty){0};
     predict_intervals(&box, &params);
-    for (int o = 0; o < K25_OUTPUTS; o++) {
+    for (enum k25_output o = 0; o < K25_OUTPUTS; o++) {
         assert_close(intervals.output[o].low, k25_output_value(&p, o), 1e-12);
         assert_close(intervals.output[o].high, k25_output_value(&p, o), 1e-12);
     }

@@ -34,7 +34,7 @@ static struct k25_group group_of(const char *name, int n)
     static struct k25_machine machine;
     struct k25_error error = {0};
     struct k25_link_defaults links = link_defaults();
-    struct k25_group group;
+    struct k25_group group = {0};
     char path[512];
     snprintf(path, sizeof path, K25_SOURCE_DIR "/hw/machines/%s.yaml", name);
     if (!k25_machine_load(path, &links, &machine, NULL, &error) || !k25_machine_group(&machine, n, &group, &error))

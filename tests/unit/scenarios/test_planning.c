@@ -74,7 +74,7 @@ static void dcp_is_off_at_short_context_and_on_at_long(void **state)
             assert_true(isnan(speed[5][b][3][0]) || !(speed[5][b][d][0] >= speed[5][b][3][0]));
     }
     assert_true(speed[5][0][3][0] > 1.2 * speed[5][0][0][0]);
-    assert_false(isnan(speed[5][4][3][0])); /* 16 sequences of 128k need the ranks to share */
+    assert_true(speed[5][4][3][0] > 0); /* 16 sequences of 128k need the ranks to share */
     assert_true(isnan(speed[5][4][0][0]));
 }
 
