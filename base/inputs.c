@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <isa-l/crc64.h>
+
 #include "base/text.h"
 
 static void release(struct k25_input *input)
@@ -82,8 +84,74 @@ void k25_inputs_free(struct k25_inputs *inputs)
     for (size_t i = 0; i < inputs->count; i++) {
         release(&inputs->list[i]);
     }
+    for (size_t i = 0; i < inputs->files; i++) {
+        free(inputs->file[i].path);
+    }
     free(inputs->list);
+    free(inputs->file);
     *inputs = (struct k25_inputs){0};
+}
+
+static bool has_file(const struct k25_inputs *inputs, struct k25_input_file file)
+{
+    for (size_t i = 0; i < inputs->files; i++) {
+        if (inputs->file[i].sum == file.sum && strcmp(inputs->file[i].path, file.path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add_file(struct k25_inputs *inputs, struct k25_input_file file, struct k25_error *error)
+{
+    if (has_file(inputs, file)) {
+        return true;
+    }
+    if (inputs->files == inputs->file_room) {
+        size_t room = inputs->file_room == 0 ? 16 : inputs->file_room * 2;
+        struct k25_input_file *larger = realloc(inputs->file, room * sizeof *larger);
+        if (larger == NULL) {
+            return k25_fail(error, K25_RESOURCE, "out of memory while recording a file");
+        }
+        inputs->file = larger;
+        inputs->file_room = room;
+    }
+    file.path = k25_copy(file.path);
+    if (file.path == NULL) {
+        return k25_fail(error, K25_RESOURCE, "out of memory while recording a file");
+    }
+    inputs->file[inputs->files++] = file;
+    return true;
+}
+
+bool k25_inputs_record_file(struct k25_inputs *inputs, const char *path, const char *bytes, size_t size,
+                            struct k25_error *error)
+{
+    struct k25_input_file file = {(char *)path, crc64_ecma_refl(0, (const unsigned char *)bytes, size)};
+    return add_file(inputs, file, error);
+}
+
+bool k25_inputs_add_files(struct k25_inputs *inputs, const struct k25_inputs *more, struct k25_error *error)
+{
+    for (size_t i = 0; i < more->files; i++) {
+        if (!add_file(inputs, more->file[i], error)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t k25_inputs_sum(const struct k25_inputs *inputs)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < inputs->files; i++) {
+        unsigned char bytes[8];
+        for (int b = 0; b < 8; b++) {
+            bytes[b] = (unsigned char)(inputs->file[i].sum >> 8 * b);
+        }
+        sum = crc64_ecma_refl(sum, bytes, sizeof bytes);
+    }
+    return sum;
 }
 
 const char *k25_origin_name(enum k25_origin origin)

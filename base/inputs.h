@@ -1,14 +1,15 @@
 /* Where every figure came from.
  *
- * Loading a file records each value it took: its path ("plan.tp"), its text, and its origin. The record answers
- * two questions later: what `predict --inputs` prints, and which line an error about the meaning of a value
- * ("tp: 7 does not divide 64 heads") points at.
+ * Loading a file records that it was read, and each value it took: its path ("plan.tp"), its text, and its origin. The
+ * record answers three questions later: what `predict --inputs` prints, which line an error about the meaning of a
+ * value ("tp: 7 does not divide 64 heads") points at, and whether two runs read the same bytes.
  */
 #ifndef K25_BASE_INPUTS_H
 #define K25_BASE_INPUTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -29,9 +30,17 @@ struct k25_input {
     int line, column;
 };
 
+struct k25_input_file {
+    char *path;
+    uint64_t sum; /* CRC-64 of its bytes as they were read */
+};
+
+/* Start from all zero. */
 struct k25_inputs {
     struct k25_input *list;
     size_t count, room;
+    struct k25_input_file *file; /* in the order in which they were read, none twice */
+    size_t files, file_room;
 };
 
 /* Records a value; one recorded again under the same path replaces the former in its place. The strings are
@@ -39,6 +48,16 @@ struct k25_inputs {
 bool k25_inputs_record(struct k25_inputs *inputs, struct k25_input input, struct k25_error *error);
 const struct k25_input *k25_inputs_find(const struct k25_inputs *inputs, const char *path);
 void k25_inputs_free(struct k25_inputs *inputs);
+
+/* Records that the `size` bytes of `path` were read; again the same bytes of the same path change nothing. Readers of
+ * files call it (k25_yaml_read), so that no list of what a loader reads is kept by hand. */
+bool k25_inputs_record_file(struct k25_inputs *inputs, const char *path, const char *bytes, size_t size,
+                            struct k25_error *error);
+/* Adds the files of `more`, not its values. */
+bool k25_inputs_add_files(struct k25_inputs *inputs, const struct k25_inputs *more, struct k25_error *error);
+/* CRC-64 (ECMA-182, reflected) of the sums of all files in their order: the same bytes have the same sum, wherever the
+ * files are. */
+uint64_t k25_inputs_sum(const struct k25_inputs *inputs);
 const char *k25_origin_name(enum k25_origin origin);
 
 /* An error about the value at `path`, with the position it came from:

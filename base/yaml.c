@@ -460,14 +460,15 @@ struct k25_yaml *k25_yaml_parse(const char *text, size_t size, const char *name,
     return yaml;
 }
 
-struct k25_yaml *k25_yaml_read(const char *path, struct k25_error *error)
+struct k25_yaml *k25_yaml_read(const char *path, struct k25_inputs *inputs, struct k25_error *error)
 {
     size_t size;
     char *text = k25_file_read(path, K25_YAML_BYTES, &size, error);
     if (text == NULL) {
         return NULL;
     }
-    struct k25_yaml *yaml = k25_yaml_parse(text, size, path, error);
+    bool recorded = inputs == NULL || k25_inputs_record_file(inputs, path, text, size, error);
+    struct k25_yaml *yaml = recorded ? k25_yaml_parse(text, size, path, error) : NULL;
     free(text);
     return yaml;
 }

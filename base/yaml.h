@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/inputs.h"
 
 #define K25_YAML_DEPTH 64
 #define K25_YAML_NODES 200000
@@ -34,7 +35,8 @@ struct k25_yaml_node {
 
 struct k25_yaml; /* owns the tree and the file's name */
 
-struct k25_yaml *k25_yaml_read(const char *path, struct k25_error *error);
+/* `inputs` records the file; NULL: what follows from it is not traced to its files. The caller frees. */
+struct k25_yaml *k25_yaml_read(const char *path, struct k25_inputs *inputs, struct k25_error *error);
 /* `name` stands for the file in error messages. */
 struct k25_yaml *k25_yaml_parse(const char *text, size_t size, const char *name, struct k25_error *error);
 void k25_yaml_free(struct k25_yaml *yaml);

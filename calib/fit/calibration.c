@@ -261,7 +261,7 @@ bool k25_calibration_load(const char *path, struct k25_calibration *calibration,
 {
     struct file_record record;
     memset(&record, 0, sizeof record);
-    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    struct k25_yaml *yaml = k25_yaml_read(path, inputs, error);
     if (yaml == NULL)
         return false;
     bool ok = k25_schema_head(yaml, "calibration", error) &&

@@ -270,8 +270,8 @@ struct k25_kernel_rules *k25_kernel_rules_parse(const char *text, size_t size, c
 
 struct k25_kernel_rules *k25_kernel_rules_load(const char *path, const char *extra_path, struct k25_error *error)
 {
-    struct k25_yaml *main = k25_yaml_read(path, error);
-    struct k25_yaml *front = main == NULL || extra_path == NULL ? NULL : k25_yaml_read(extra_path, error);
+    struct k25_yaml *main = k25_yaml_read(path, NULL, error);
+    struct k25_yaml *front = main == NULL || extra_path == NULL ? NULL : k25_yaml_read(extra_path, NULL, error);
     bool good = main != NULL && (extra_path == NULL || front != NULL);
     struct k25_kernel_rules *rules = good ? build(main, front, error) : NULL;
     k25_yaml_free(main);

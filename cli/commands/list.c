@@ -257,7 +257,7 @@ static const struct cli_column calibration_columns[] = {
 /* The folder of the sets holds other files, too. */
 static bool is_calibration(const char *path, bool *answer, struct k25_error *error)
 {
-    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    struct k25_yaml *yaml = k25_yaml_read(path, NULL, error);
     if (yaml == NULL)
         return false;
     const struct k25_yaml_node *kind = k25_yaml_get(k25_yaml_root(yaml), "k25sim");

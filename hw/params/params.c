@@ -111,7 +111,7 @@ static bool load_prior(const char *file, const struct k25_yaml_node *key, const 
 bool k25_priors_load(const char *path, struct k25_priors *priors, struct k25_inputs *inputs, struct k25_error *error)
 {
     memset(priors, 0, sizeof *priors);
-    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    struct k25_yaml *yaml = k25_yaml_read(path, inputs, error);
     if (yaml == NULL)
         return false;
 

@@ -105,7 +105,7 @@ static const struct k25_field link_fields[] = {
 bool k25_link_defaults_load(const char *path, struct k25_link_defaults *defaults, struct k25_inputs *inputs,
                             struct k25_error *error)
 {
-    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    struct k25_yaml *yaml = k25_yaml_read(path, inputs, error);
     if (!yaml)
         return false;
     *defaults = (struct k25_link_defaults){0};
@@ -232,7 +232,7 @@ static bool load_yaml(const struct k25_yaml *yaml, const struct k25_link_default
 bool k25_machine_load(const char *path, const struct k25_link_defaults *defaults, struct k25_machine *machine,
                       struct k25_inputs *inputs, struct k25_error *error)
 {
-    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    struct k25_yaml *yaml = k25_yaml_read(path, inputs, error);
     bool done = yaml && load_yaml(yaml, defaults, machine, inputs, error);
     k25_yaml_free(yaml);
     return done;

@@ -228,7 +228,7 @@ bool k25_architecture_load(const char *path, struct k25_architecture *architectu
     struct k25_inputs own = {0};
     struct k25_inputs *record = inputs ? inputs : &own; /* the checks below need positions either way */
     struct document *document = calloc(1, sizeof *document);
-    struct k25_yaml *yaml = document ? k25_yaml_read(path, error) : NULL;
+    struct k25_yaml *yaml = document ? k25_yaml_read(path, record, error) : NULL;
     bool done = false;
     if (!document)
         k25_fail(error, K25_RESOURCE, "%s: out of memory", path);

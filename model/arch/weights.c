@@ -93,7 +93,7 @@ bool k25_weights_load(const char *path, struct k25_weights *weights, struct k25_
     struct k25_inputs own = {0};
     struct k25_inputs *record = inputs ? inputs : &own; /* the checks below need positions either way */
     struct k25_weights loaded = {0};
-    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    struct k25_yaml *yaml = k25_yaml_read(path, record, error);
     bool done = yaml && k25_schema_head(yaml, "weights", error) &&
                 k25_schema_load(k25_weights_fields, "weights", k25_yaml_root(yaml), k25_yaml_file(yaml), &loaded,
                                 record, error) &&

@@ -126,8 +126,8 @@ bool k25_hf_import_parsed(const struct k25_yaml *yaml, const struct k25_yaml *qu
 bool k25_hf_import(const char *path, const char *quant_path, const char *name, struct k25_architecture *architecture,
                    struct k25_weights *weights, struct k25_error *error)
 {
-    struct k25_yaml *yaml = k25_yaml_read(path, error);
-    struct k25_yaml *quant = yaml && quant_path ? k25_yaml_read(quant_path, error) : NULL;
+    struct k25_yaml *yaml = k25_yaml_read(path, NULL, error);
+    struct k25_yaml *quant = yaml && quant_path ? k25_yaml_read(quant_path, NULL, error) : NULL;
     bool done = yaml && (quant || !quant_path) && k25_hf_import_parsed(yaml, quant, name, architecture, weights, error);
     k25_yaml_free(quant);
     k25_yaml_free(yaml);

@@ -125,7 +125,7 @@ static int read_kind(const char *path, struct k25_error *error)
 {
     static const char *const expected =
         "scenario, architecture, weights, machine, parameters, link_defaults, calibration, kernels or sweep";
-    struct k25_yaml *yaml = k25_yaml_read(path, error);
+    struct k25_yaml *yaml = k25_yaml_read(path, NULL, error);
     if (yaml == NULL)
         return -1;
     const struct k25_yaml_node *root = k25_yaml_root(yaml), *kind = k25_yaml_get(root, "k25sim");

@@ -63,6 +63,70 @@ const struct k25_field k25_scenario_fields[] = {
     {.key = NULL},
 };
 
+/* ---- keys of overrides ---- */
+
+/* What `--set KEY=NAME` exchanges. */
+static const struct {
+    const char *key;
+    size_t written, name; /* in file_record and in k25_scenario: char[NAME_SIZE] */
+} references[] = {
+#define REFERENCE(key)                                                                                                 \
+    {                                                                                                                  \
+#key, offsetof(struct file_record, key), offsetof(struct k25_scenario, key##_name)                             \
+    }
+    REFERENCE(architecture),  REFERENCE(weights), REFERENCE(draft),
+    REFERENCE(draft_weights), REFERENCE(machine), REFERENCE(calibration),
+#undef REFERENCE
+};
+enum { REFERENCES = sizeof references / sizeof *references };
+
+/* The first parts of all keys, in the order in which messages say them. */
+static const char *const first_parts[] = {"plan",          "machine",     "architecture", "weights", "draft",
+                                          "draft_weights", "calibration", "parameters",   "load",    NULL};
+
+static void first_part(const char *key, char out[64])
+{
+    snprintf(out, 64, "%.*s", (int)strcspn(key, "."), key);
+}
+
+bool k25_scenario_has_key(const char *key)
+{
+    char first[64];
+    first_part(key, first);
+    for (int i = 0; first_parts[i] != NULL; i++) {
+        if (strcmp(first, first_parts[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool k25_scenario_is_reference(const char *key)
+{
+    for (int i = 0; i < REFERENCES; i++) {
+        if (strcmp(key, references[i].key) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *k25_scenario_unknown_key(const char *key, char *out, size_t size)
+{
+    char first[64], hint[80] = "", list[200] = "";
+    first_part(key, first);
+    if (!k25_scenario_has_key(key))
+        k25_did_you_mean(first, first_parts, hint, sizeof hint);
+    for (size_t i = 0, used = 0; first_parts[i] != NULL && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
+                                 i == 0                       ? ""
+                                 : first_parts[i + 1] != NULL ? ", "
+                                                              : " or ",
+                                 first_parts[i]);
+    snprintf(out, size, "unknown key '%s'%s; keys start with %s", key, hint, list);
+    return out;
+}
+
+/* ---- overrides ---- */
+
 /* The overrides, split at their first '=': key and value, and whether somebody took it. */
 struct override {
     char key[256];
@@ -164,21 +228,12 @@ static bool apply_parameters(struct overrides *overrides, struct k25_params *par
 
 static bool all_used(const struct overrides *overrides, struct k25_error *error)
 {
-    static const char *const heads[] = {"plan",       "machine", "architecture", "weights",       "calibration",
-                                        "parameters", "load",    "draft",        "draft_weights", NULL};
+    char why[K25_UNKNOWN_KEY];
     for (size_t i = 0; i < overrides->count; i++) {
         const struct override *o = &overrides->list[i];
-        if (o->used)
-            continue;
-        char head[64], hint[80];
-        bool known = false;
-        snprintf(head, sizeof head, "%.*s", (int)strcspn(o->key, "."), o->key);
-        for (int h = 0; heads[h] != NULL; h++)
-            known = known || strcmp(head, heads[h]) == 0;
-        return k25_fail(error, K25_BAD_INPUT,
-                        "--set %s=%s: unknown key '%s'%s; keys start with plan, machine, "
-                        "architecture, weights, calibration, parameters or load",
-                        o->key, o->value, o->key, known ? "" : k25_did_you_mean(head, heads, hint, sizeof hint));
+        if (!o->used)
+            return k25_fail(error, K25_BAD_INPUT, "--set %s=%s: %s", o->key, o->value,
+                            k25_scenario_unknown_key(o->key, why, sizeof why));
     }
     return true;
 }
@@ -245,32 +300,34 @@ static bool load_model(const struct k25_library *library, struct overrides *over
            k25_weights_check(&s->weights, inputs, error);
 }
 
-/* The draft model, where one is named. Its own keys cannot be set: a draft of one's own is a file. */
-static bool load_draft(const struct k25_library *library, struct k25_scenario *s, struct k25_error *error)
+/* The draft model, where one is named. Its own keys cannot be set: another draft is another file. */
+static bool load_draft(const struct k25_library *library, struct k25_scenario *s, struct k25_inputs *unnamed,
+                       struct k25_error *error)
 {
     char file[1024], path[1024];
     s->drafts = strcmp(s->draft_name, "none") != 0;
     return !s->drafts ||
            (resolve(library, K25_SHELF_ARCHITECTURE, "draft", s->draft_name, "", s, file, sizeof file, error) &&
-            k25_architecture_load(file, &s->draft_architecture, NULL, error) &&
+            k25_architecture_load(file, &s->draft_architecture, unnamed, error) &&
             (weights_beside(file, s->draft_weights_name, path, sizeof path) ||
              resolve(library, K25_SHELF_WEIGHTS, "draft_weights", s->draft_weights_name, s->draft_architecture.name, s,
                      path, sizeof path, error)) &&
-            k25_weights_load(path, &s->draft_weights, NULL, error));
+            k25_weights_load(path, &s->draft_weights, unnamed, error));
 }
 
-/* The references, in the order in which they need one another. */
+/* The references, in the order in which they need one another. `unnamed` records what has no key of the scenario: the
+ * figures of the draft and of links. */
 static bool load_references(const struct k25_library *library, struct overrides *overrides, struct k25_scenario *s,
-                            struct k25_error *error)
+                            struct k25_inputs *unnamed, struct k25_error *error)
 {
     char path[1024];
     struct k25_inputs *inputs = &s->inputs;
     struct k25_link_defaults links;
     if (!k25_library_params(library, path, sizeof path) || !k25_priors_load(path, &s->priors, inputs, error))
         return false;
-    if (!load_model(library, overrides, s, error) || !load_draft(library, s, error))
+    if (!load_model(library, overrides, s, error) || !load_draft(library, s, unnamed, error))
         return false;
-    if (!k25_library_links(library, path, sizeof path) || !k25_link_defaults_load(path, &links, NULL, error) ||
+    if (!k25_library_links(library, path, sizeof path) || !k25_link_defaults_load(path, &links, unnamed, error) ||
         !resolve(library, K25_SHELF_MACHINE, "machine", s->machine_name, "", s, path, sizeof path, error) ||
         !k25_machine_load(path, &links, &s->machine, inputs, error) ||
         !apply_machine(overrides, &links, &s->machine, inputs, error))
@@ -302,12 +359,12 @@ static bool take_names(const struct file_record *record, struct overrides *overr
     snprintf(s->name, sizeof s->name, "%s", record->name);
     snprintf(s->title, sizeof s->title, "%s", record->title);
     s->load = record->load;
-    return take_name("architecture", record->architecture, overrides, s, s->architecture_name, error) &&
-           take_name("weights", record->weights, overrides, s, s->weights_name, error) &&
-           take_name("draft", record->draft, overrides, s, s->draft_name, error) &&
-           take_name("draft_weights", record->draft_weights, overrides, s, s->draft_weights_name, error) &&
-           take_name("machine", record->machine, overrides, s, s->machine_name, error) &&
-           take_name("calibration", record->calibration, overrides, s, s->calibration_name, error);
+    for (int i = 0; i < REFERENCES; i++) {
+        if (!take_name(references[i].key, (const char *)record + references[i].written, overrides, s,
+                       (char *)s + references[i].name, error))
+            return false;
+    }
+    return true;
 }
 
 static bool load(const struct k25_library *library, const char *name, struct overrides *overrides,
@@ -315,7 +372,7 @@ static bool load(const struct k25_library *library, const char *name, struct ove
 {
     if (!k25_library_find(library, K25_SHELF_SCENARIO, name, "", "", s->file, sizeof s->file, error))
         return false;
-    struct k25_yaml *yaml = k25_yaml_read(s->file, error);
+    struct k25_yaml *yaml = k25_yaml_read(s->file, &s->inputs, error);
     if (yaml == NULL)
         return false;
     struct file_record record;
@@ -326,10 +383,14 @@ static bool load(const struct k25_library *library, const char *name, struct ove
     k25_yaml_free(yaml);
     if (!ok)
         return false;
-    return take_names(&record, overrides, s, error) &&
-           apply(overrides, "load", load_fields, &s->load, &s->inputs, error) &&
-           apply(overrides, "plan", k25_plan_fields, &s->plan, &s->inputs, error) &&
-           load_references(library, overrides, s, error) && all_used(overrides, error);
+    struct k25_inputs unnamed = {0};
+    ok = take_names(&record, overrides, s, error) &&
+         apply(overrides, "load", load_fields, &s->load, &s->inputs, error) &&
+         apply(overrides, "plan", k25_plan_fields, &s->plan, &s->inputs, error) &&
+         load_references(library, overrides, s, &unnamed, error) && all_used(overrides, error) &&
+         k25_inputs_add_files(&s->inputs, &unnamed, error);
+    k25_inputs_free(&unnamed);
+    return ok;
 }
 
 bool k25_scenario_load(const struct k25_library *library, const char *name, const char *const *set, size_t count,
@@ -360,14 +421,26 @@ struct k25_draft k25_scenario_draft(const struct k25_scenario *scenario)
                             : (struct k25_draft){NULL, NULL};
 }
 
-bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question, struct k25_error *error)
+static bool make_question(const struct k25_scenario *scenario, const struct k25_plan *plan,
+                          const struct k25_inputs *inputs, struct k25_question *question, struct k25_error *error)
 {
     struct k25_draft draft = k25_scenario_draft(scenario);
-    if (!k25_question_make(&scenario->architecture, &scenario->weights, &draft, &scenario->machine, &scenario->plan,
-                           &scenario->inputs, question, error))
+    if (!k25_question_make(&scenario->architecture, &scenario->weights, &draft, &scenario->machine, plan, inputs,
+                           question, error))
         return false;
     question->residuals = k25_scenario_residuals(scenario);
     return true;
+}
+
+bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question, struct k25_error *error)
+{
+    return make_question(scenario, &scenario->plan, &scenario->inputs, question, error);
+}
+
+bool k25_scenario_question_for(const struct k25_scenario *scenario, const struct k25_plan *plan,
+                               struct k25_question *question, struct k25_error *error)
+{
+    return make_question(scenario, plan, NULL, question, error);
 }
 
 struct k25_service k25_scenario_service(const struct k25_scenario *scenario)

@@ -59,8 +59,10 @@ struct k25_scenario {
     struct k25_load load;
     size_t assumptions;
     char assumption[K25_MAX_ASSUMPTIONS][256]; /* what the author wants said beside the answer */
-    struct k25_inputs inputs;
+    struct k25_inputs inputs;                  /* every value under its key, and every file that was read */
 };
+
+#define K25_UNKNOWN_KEY 700 /* bytes of a message about one */
 
 extern const struct k25_field k25_scenario_fields[];
 
@@ -72,6 +74,14 @@ bool k25_scenario_load(const struct k25_library *library, const char *name, cons
                        struct k25_scenario *scenario, struct k25_error *error);
 void k25_scenario_free(struct k25_scenario *scenario);
 
+/* Whether a key of overrides may start as `key` does ("plan" of "plan.tp"); the rest of the key is not looked at. */
+bool k25_scenario_has_key(const char *key);
+/* Whether `key` is one of those whose value names a file: architecture, weights, draft, draft_weights, machine,
+ * calibration. */
+bool k25_scenario_is_reference(const char *key);
+/* "unknown key 'pln.tp', did you mean 'plan'?; keys start with plan, machine, ..." in `out`, which it returns. */
+const char *k25_scenario_unknown_key(const char *key, char *out, size_t size);
+
 /* The residual tables of its calibration set; NULL: it has none. */
 const struct k25_residuals *k25_scenario_residuals(const struct k25_scenario *scenario);
 
@@ -80,6 +90,10 @@ struct k25_draft k25_scenario_draft(const struct k25_scenario *scenario);
 
 /* The question points into the scenario. */
 bool k25_scenario_question(const struct k25_scenario *scenario, struct k25_question *question, struct k25_error *error);
+
+/* The question for another plan; what is wrong with the plan is said without a place. */
+bool k25_scenario_question_for(const struct k25_scenario *scenario, const struct k25_plan *plan,
+                               struct k25_question *question, struct k25_error *error);
 
 /* What its load asks of the plan, at a concurrency of plan.batch. */
 struct k25_service k25_scenario_service(const struct k25_scenario *scenario);

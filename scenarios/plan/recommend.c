@@ -224,17 +224,6 @@ static void try_machine(struct search *search, const struct k25_plan *base)
 
 /* ---- what is public ---- */
 
-bool k25_recommend_question(const struct k25_scenario *scenario, const struct k25_plan *plan,
-                            struct k25_question *question, struct k25_error *error)
-{
-    struct k25_draft draft = k25_scenario_draft(scenario);
-    if (!k25_question_make(&scenario->architecture, &scenario->weights, &draft, &scenario->machine, plan, NULL,
-                           question, error))
-        return false;
-    question->residuals = k25_scenario_residuals(scenario);
-    return true;
-}
-
 /* The scenario with the wish, and where its own plan does not stand: a plan that every model can be asked with. */
 static bool open_search(struct search *search, struct k25_plan *base, struct k25_error *error)
 {
@@ -252,7 +241,7 @@ static bool open_search(struct search *search, struct k25_plan *base, struct k25
     plain.redundant_experts = 0;
     plain.speculation.method = K25_SPEC_NONE;
     return check_acceptance(scenario, search->method, error) &&
-           k25_recommend_question(scenario, &plain, &search->question, error);
+           k25_scenario_question_for(scenario, &plain, &search->question, error);
 }
 
 bool k25_recommend(const struct k25_scenario *scenario, const struct k25_wish *wish,

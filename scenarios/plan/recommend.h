@@ -50,10 +50,6 @@ struct k25_recommendation {
 bool k25_recommend(const struct k25_scenario *scenario, const struct k25_wish *wish,
                    struct k25_recommendation *recommendation, struct k25_error *error);
 
-/* The question for another plan of the same scenario. */
-bool k25_recommend_question(const struct k25_scenario *scenario, const struct k25_plan *plan,
-                            struct k25_question *question, struct k25_error *error);
-
 /* A parameter, and its part of the variance of a comparison (they add up to 1; correlation may make one negative).
  */
 struct k25_driver {

@@ -247,33 +247,6 @@ static bool read_groups(const struct k25_sweep_reader *reader, const struct k25_
 
 /* ---- overrides of the base ---- */
 
-/* Whether `path`, below a mapping of the plan, is a key whose value is text: no axis takes those, `set` does. */
-static bool is_text_key(const struct k25_field *fields, const char *path)
-{
-    size_t length = strcspn(path, ".");
-    for (; fields->key != NULL; fields++) {
-        if (strlen(fields->key) != length || strncmp(fields->key, path, length) != 0)
-            continue;
-        if (path[length] == '.')
-            return fields->type == K25_MAP && is_text_key(fields->fields, path + length + 1);
-        return fields->type == K25_TEXT;
-    }
-    return false;
-}
-
-static bool set_text(struct k25_sweep_reader *reader, const struct k25_sweep_key *key, const struct k25_yaml_node *node)
-{
-    struct k25_sweep_value value;
-    const char *path = key->name + strlen("plan.");
-    struct k25_error error;
-    if (!k25_sweep_read_value(reader, key, node, &value))
-        return false;
-    if (k25_schema_set(k25_plan_fields, "plan", path, value.text, &reader->sweep->plan, NULL, &error))
-        return true;
-    const char *why = strstr(error.message, ": "); /* behind the override that the table takes this for */
-    return k25_sweep_fail(reader, node, "%s: %s", key->name, why != NULL ? why + 2 : error.message);
-}
-
 static bool read_set(struct k25_sweep_reader *reader, const struct k25_yaml_node *set)
 {
     struct k25_sweep_key key;
@@ -283,21 +256,12 @@ static bool read_set(struct k25_sweep_reader *reader, const struct k25_yaml_node
     if (set->kind != K25_YAML_MAPPING || set->count > K25_SWEEP_KEYS)
         return k25_sweep_fail(reader, set, "set: expected a mapping from at most %d keys to values", K25_SWEEP_KEYS);
     for (size_t i = 0; i < set->count; i++) {
-        const char *name = set->keys[i]->text;
-        if (strncmp(name, "plan.", 5) == 0 && is_text_key(k25_plan_fields, name + 5)) {
-            key = (struct k25_sweep_key){name, NULL};
-            if (!set_text(reader, &key, set->values[i]))
-                return false;
-            continue;
-        }
-        if (!k25_sweep_read_key(reader, set->keys[i], name, &key) ||
-            !k25_sweep_read_value(reader, &key, set->values[i], &value))
+        if (!k25_sweep_read_key(reader, set->keys[i], set->keys[i]->text, &key) ||
+            !k25_sweep_read_value(reader, &key, set->values[i], &value) ||
+            !k25_sweep_add_override(reader, &key, &value, set->values[i]))
             return false;
-        if (key.plan != NULL)
+        if (key.plan != NULL) /* what axes and variants start from */
             k25_plan_put(key.plan, value.number, &reader->sweep->plan);
-        /* What is left lies outside of the plan: the scenario's loader takes it. */
-        else if (!k25_sweep_add_override(reader, &key, &value, set->values[i]))
-            return false;
     }
     return true;
 }
@@ -330,9 +294,11 @@ bool k25_sweep_load(const struct k25_library *library, const char *name, struct 
     struct k25_sweep_reader reader = {.library = library, .sweep = sweep, .error = error};
     if (!k25_library_find(library, K25_SHELF_SWEEP, name, "", "", sweep->file, sizeof sweep->file, error))
         return false;
-    struct k25_yaml *yaml = k25_yaml_read(sweep->file, error);
-    if (yaml == NULL)
+    struct k25_yaml *yaml = k25_yaml_read(sweep->file, &reader.inputs, error);
+    if (yaml == NULL) {
+        k25_sweep_close_reader(&reader);
         return false;
+    }
     bool ok = k25_schema_head(yaml, "sweep", error) && read_all(&reader, k25_yaml_root(yaml));
     k25_sweep_close_reader(&reader);
     k25_yaml_free(yaml);

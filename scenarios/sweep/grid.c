@@ -16,19 +16,25 @@ static void apply(struct k25_sweep_cursor *cursor, size_t a)
     }
 }
 
+/* Starts again from the plan of the scenario at these positions: scenarios may differ in the texts of their plans. */
+static void enter_scenario(struct k25_sweep_cursor *cursor)
+{
+    cursor->scenario = (size_t)k25_sweep_scenario(cursor->sweep, cursor->position);
+    cursor->plan = cursor->sweep->scenario[cursor->scenario].plan;
+    for (size_t a = 0; a < cursor->sweep->axes; a++)
+        apply(cursor, a);
+}
+
 void k25_sweep_seek(struct k25_sweep_cursor *cursor, const struct k25_sweep *sweep, uint64_t point)
 {
     cursor->sweep = sweep;
     cursor->point = point;
     cursor->changed = 0;
-    cursor->plan = sweep->plan;
     for (size_t a = sweep->axes; a > 0; a--) {
         cursor->position[a - 1] = point % sweep->axis[a - 1].count;
         point /= sweep->axis[a - 1].count;
     }
-    for (size_t a = 0; a < sweep->axes; a++)
-        apply(cursor, a);
-    cursor->scenario = (size_t)k25_sweep_scenario(sweep, cursor->position);
+    enter_scenario(cursor);
 }
 
 void k25_sweep_next(struct k25_sweep_cursor *cursor)
@@ -45,10 +51,12 @@ void k25_sweep_next(struct k25_sweep_cursor *cursor)
         cursor->position[a] = 0;
     }
     cursor->changed = a;
+    if (loads) {
+        enter_scenario(cursor);
+        return;
+    }
     for (; a < sweep->axes; a++)
         apply(cursor, a);
-    if (loads)
-        cursor->scenario = (size_t)k25_sweep_scenario(sweep, cursor->position);
 }
 
 /* points x index / count without overflow: points = q x count + r. */

@@ -15,8 +15,9 @@ struct k25_sweep_reader {
     const struct k25_library *library;
     struct k25_sweep *sweep;
     struct k25_error *error;
-    char base[512];   /* the file of the base scenario */
-    size_t overrides; /* those of `set` */
+    struct k25_inputs inputs; /* every file that was read */
+    char base[512];           /* the file of the base scenario */
+    size_t overrides;         /* those of `set` */
     struct k25_sweep_override override[K25_SWEEP_KEYS];
 };
 

@@ -137,29 +137,39 @@ static const struct k25_plan_key *find_plan_key(const struct k25_sweep *sweep, c
     return NULL;
 }
 
+struct text_search {
+    const char *path;
+    bool found;
+};
+
+static void match_text_key(void *context, const char *path, const struct k25_field *field)
+{
+    struct text_search *search = context;
+    search->found |= field->type == K25_TEXT && strcmp(path, search->path) == 0;
+}
+
+/* Texts of the plan are no numbers: the scenario's loader takes them, like keys outside of the plan. */
+static bool is_text_key(const char *name)
+{
+    struct text_search search = {name, false};
+    k25_schema_visit(k25_plan_fields, "plan", match_text_key, &search);
+    return search.found;
+}
+
 bool k25_sweep_read_key(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *name,
                         struct k25_sweep_key *key)
 {
-    static const char *const heads[] = {"plan",        "machine",    "architecture", "weights",
-                                        "calibration", "parameters", "load",         NULL};
-    char head[64], hint[160];
+    char why[K25_UNKNOWN_KEY], hint[160];
     const struct k25_sweep *sweep = reader->sweep;
-    snprintf(head, sizeof head, "%.*s", (int)strcspn(name, "."), name);
-    bool known = false;
-    for (int i = 0; heads[i] != NULL; i++)
-        known |= strcmp(head, heads[i]) == 0;
-    if (!known)
-        return k25_sweep_fail(reader, node,
-                              "unknown key '%s'%s; keys start with plan, machine, architecture, weights, "
-                              "calibration, parameters or load",
-                              name, k25_did_you_mean(head, heads, hint, sizeof hint));
+    if (!k25_scenario_has_key(name))
+        return k25_sweep_fail(reader, node, "%s", k25_scenario_unknown_key(name, why, sizeof why));
     if (strlen(name) >= 200)
         return k25_sweep_fail(reader, node, "the name of the key is too long");
     *key = (struct k25_sweep_key){k25_sweep_copy(reader, name), NULL};
-    if (key->name == NULL || strcmp(head, "plan") != 0)
+    if (key->name == NULL || strncmp(name, "plan.", 5) != 0)
         return key->name != NULL;
     key->plan = find_plan_key(sweep, name);
-    if (key->plan != NULL)
+    if (key->plan != NULL || is_text_key(name))
         return true;
     const char **names = calloc(sweep->plan_keys + 1, sizeof *names);
     for (size_t i = 0; names != NULL && i < sweep->plan_keys; i++)

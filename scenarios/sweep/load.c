@@ -3,18 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <isa-l/crc64.h>
-
 #include "base/file.h"
 #include "scenarios/sweep/internal.h"
-
-enum { FILES = 512 /* different ones that the scenarios are read from */ };
-
-/* The files whose bytes decide what comes out. */
-struct files {
-    char *path[FILES];
-    size_t count;
-};
 
 bool k25_sweep_load_base(struct k25_sweep_reader *reader, const struct k25_yaml_node *base)
 {
@@ -30,6 +20,7 @@ bool k25_sweep_load_base(struct k25_sweep_reader *reader, const struct k25_yaml_
     bool ok = k25_scenario_load(reader->library, reader->base, NULL, 0, scenario, reader->error);
     if (ok)
         reader->sweep->plan = scenario->plan;
+    ok = ok && k25_inputs_add_files(&reader->inputs, &scenario->inputs, reader->error);
     k25_scenario_free(scenario);
     free(scenario);
     return ok;
@@ -40,14 +31,11 @@ bool k25_sweep_load_base(struct k25_sweep_reader *reader, const struct k25_yaml_
 static const char *value_text(const struct k25_sweep_reader *reader, const char *key, const char *value, char *out,
                               size_t size)
 {
-    static const char *const references[] = {"architecture", "weights", "machine", "calibration", NULL};
     size_t length = strlen(value);
     bool path = strchr(value, '/') != NULL || (length > 5 && strcmp(value + length - 5, ".yaml") == 0);
-    for (int i = 0; path && references[i] != NULL; i++) {
-        if (strcmp(references[i], key) == 0)
-            return k25_path_beside(reader->sweep->file, value, out, size) ? out : NULL;
-    }
-    return value;
+    if (!path || !k25_scenario_is_reference(key))
+        return value;
+    return k25_path_beside(reader->sweep->file, value, out, size) ? out : NULL;
 }
 
 static char *override_text(const struct k25_sweep_reader *reader, const char *key, const char *value)
@@ -75,28 +63,7 @@ void k25_sweep_close_reader(struct k25_sweep_reader *reader)
 {
     for (size_t i = 0; i < reader->overrides; i++)
         free(reader->override[i].text);
-}
-
-static bool note_file(struct files *files, const char *path, struct k25_error *error)
-{
-    if (path == NULL || path[0] == '\0' || strcmp(path, "--set") == 0)
-        return true;
-    for (size_t i = files->count; i > 0; i--) {
-        if (strcmp(files->path[i - 1], path) == 0)
-            return true;
-    }
-    if (files->count == FILES)
-        return k25_fail(error, K25_BAD_INPUT, "the sweep reads more than %d files", FILES);
-    files->path[files->count] = strdup(path);
-    return files->path[files->count++] != NULL || k25_fail(error, K25_RESOURCE, "out of memory");
-}
-
-static bool note_files(const struct k25_scenario *scenario, struct files *files, struct k25_error *error)
-{
-    bool ok = note_file(files, scenario->file, error);
-    for (size_t i = 0; ok && i < scenario->inputs.count; i++)
-        ok = note_file(files, scenario->inputs.list[i].file, error);
-    return ok;
+    k25_inputs_free(&reader->inputs);
 }
 
 /* The overrides of one combination: those of `set`, then what the axes say. */
@@ -150,8 +117,7 @@ static bool fail_load(const struct k25_sweep_reader *reader, const struct k25_sw
     return false;
 }
 
-static bool load_one(const struct k25_sweep_reader *reader, size_t load, struct k25_sweep_override *list,
-                     const char **texts, struct files *files)
+static bool load_one(struct k25_sweep_reader *reader, size_t load, struct k25_sweep_override *list, const char **texts)
 {
     size_t count = 0;
     struct k25_error error;
@@ -161,7 +127,8 @@ static bool load_one(const struct k25_sweep_reader *reader, size_t load, struct 
         texts[i] = list[i].text;
     if (ok) {
         ok = k25_scenario_load(reader->library, reader->base, texts, count, scenario, &error);
-        ok = ok ? note_files(scenario, files, reader->error) : fail_load(reader, list, count, &error);
+        ok = ok ? k25_inputs_add_files(&reader->inputs, &scenario->inputs, reader->error)
+                : fail_load(reader, list, count, &error);
         /* Thousands of scenarios: what is of no use for a point goes. */
         k25_inputs_free(&scenario->inputs);
     }
@@ -170,29 +137,9 @@ static bool load_one(const struct k25_sweep_reader *reader, size_t load, struct 
     return ok;
 }
 
-/* The sum of the bytes of every file and of the sweep itself, which has all overrides. */
-static bool sum_files(const struct k25_sweep_reader *reader, struct files *files)
-{
-    char links[1024];
-    struct k25_sweep *sweep = reader->sweep;
-    if (!note_file(files, sweep->file, reader->error) || !k25_library_links(reader->library, links, sizeof links) ||
-        !note_file(files, links, reader->error))
-        return false;
-    for (size_t i = 0; i < files->count; i++) {
-        size_t size;
-        char *bytes = k25_file_read(files->path[i], K25_YAML_BYTES, &size, reader->error);
-        if (bytes == NULL)
-            return false;
-        sweep->inputs = crc64_ecma_refl(sweep->inputs, (const unsigned char *)bytes, size);
-        free(bytes);
-    }
-    return true;
-}
-
 bool k25_sweep_load_scenarios(struct k25_sweep_reader *reader)
 {
     struct k25_sweep *sweep = reader->sweep;
-    struct files files = {.count = 0};
     size_t most = reader->overrides + 1;
     for (size_t a = 0; a < sweep->axes; a++)
         most += sweep->axis[a].keys;
@@ -202,10 +149,8 @@ bool k25_sweep_load_scenarios(struct k25_sweep_reader *reader)
     bool ok = (list != NULL && texts != NULL && sweep->scenario != NULL) ||
               k25_fail(reader->error, K25_RESOURCE, "out of memory");
     for (size_t i = 0; ok && i < sweep->loads; i++)
-        ok = load_one(reader, i, list, texts, &files);
-    ok = ok && sum_files(reader, &files);
-    for (size_t i = 0; i < files.count; i++)
-        free(files.path[i]);
+        ok = load_one(reader, i, list, texts);
+    sweep->inputs = k25_inputs_sum(&reader->inputs);
     free(list);
     free(texts);
     return ok;

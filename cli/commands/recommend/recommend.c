@@ -68,7 +68,7 @@ static bool answer_choice(struct cli_advice *advice, struct k25_error *error)
     struct cli_answer *choice = &advice->choice;
     struct k25_scenario *scenario = &choice->scenario;
     scenario->plan = advice->found.best[0].plan;
-    if (!k25_recommend_question(scenario, &scenario->plan, &choice->question, error))
+    if (!k25_scenario_question_for(scenario, &scenario->plan, &choice->question, error))
         return false;
     k25_predict(&choice->question, &scenario->params, &choice->prediction);
     cli_uncertainty(scenario, &choice->uncertainty);
@@ -84,7 +84,7 @@ static bool compare(const struct cli_advice *advice, const char *name, const str
     rival->there = true;
     rival->name = name;
     rival->candidate = candidate;
-    if (!k25_recommend_question(scenario, &candidate->plan, &rival->question, error))
+    if (!k25_scenario_question_for(scenario, &candidate->plan, &rival->question, error))
         return false;
     k25_predict(&rival->question, &scenario->params, &rival->prediction);
     if (!k25_predict_intervals(&rival->question, &scenario->params, u, &rival->prediction, &rival->intervals, error) ||

@@ -101,7 +101,7 @@ static int fail_each(enum call call, bool (*work)(struct k25_error *), const cha
 
 static bool read_yaml(struct k25_error *error)
 {
-    struct k25_yaml *yaml = k25_yaml_read("in.yaml", error);
+    struct k25_yaml *yaml = k25_yaml_read("in.yaml", NULL, error);
     bool good = yaml != NULL;
     k25_yaml_free(yaml);
     return good;

@@ -49,6 +49,38 @@ static void many(void **state)
     k25_inputs_free(&inputs);
 }
 
+static void files_are_recorded_once(void **state)
+{
+    (void)state;
+    struct k25_inputs inputs = {0}, more = {0}, moved = {0};
+    assert_true(k25_inputs_sum(&inputs) == 0);
+    assert_true(k25_inputs_record_file(&inputs, "a", "123456789", 9, NULL));
+    assert_true(inputs.file[0].sum == UINT64_C(0x995dc9bbdf1939fa)); /* CRC-64/XZ's check value */
+    assert_true(k25_inputs_record_file(&inputs, "a", "123456789", 9, NULL));
+    assert_int_equal(inputs.files, 1);
+    /* Edited between two reads: both count. */
+    assert_true(k25_inputs_record_file(&more, "a", "12345678x", 9, NULL));
+    assert_true(k25_inputs_record_file(&more, "b", "", 0, NULL));
+    assert_true(k25_inputs_add_files(&inputs, &more, NULL) && k25_inputs_add_files(&inputs, &more, NULL));
+    assert_int_equal(inputs.files, 3);
+    assert_int_equal(inputs.count, 0);
+    for (size_t i = 0; i < inputs.files; i++) /* names do not count, the order does */
+        assert_true(k25_inputs_record_file(&moved,
+                                           i == 0   ? "x"
+                                           : i == 1 ? "y"
+                                                    : "z",
+                                           i == 0   ? "123456789"
+                                           : i == 1 ? "12345678x"
+                                                    : "",
+                                           i == 2 ? 0 : 9, NULL));
+    assert_true(k25_inputs_sum(&moved) == k25_inputs_sum(&inputs));
+    assert_true(k25_inputs_sum(&more) != k25_inputs_sum(&inputs));
+    k25_inputs_free(&inputs);
+    k25_inputs_free(&more);
+    k25_inputs_free(&moved);
+    assert_int_equal(inputs.files, 0);
+}
+
 static void errors_point_at_the_origin(void **state)
 {
     (void)state;
@@ -95,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_again_replaces_in_place),
         cmocka_unit_test(many),
+        cmocka_unit_test(files_are_recorded_once),
         cmocka_unit_test(errors_point_at_the_origin),
         cmocka_unit_test(origins_have_names),
     };

@@ -99,7 +99,7 @@ static void every_config_parses(void **state)
         char path[4096];
         struct k25_error error = {0};
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        struct k25_yaml *yaml = k25_yaml_read(path, &error);
+        struct k25_yaml *yaml = k25_yaml_read(path, NULL, &error);
         assert_string_equal(error.message, "");
         assert_int_equal(k25_yaml_root(yaml)->kind, K25_YAML_MAPPING);
         k25_yaml_free(yaml);
@@ -250,7 +250,7 @@ static void size_limits(void **state)
     assert_int_equal(ftruncate(fileno(file), 100 << 20), 0);
     fclose(file);
     struct k25_error error = {0};
-    assert_null(k25_yaml_read("huge.yaml", &error));
+    assert_null(k25_yaml_read("huge.yaml", NULL, &error));
     assert_error(error, K25_BAD_INPUT, "huge.yaml: larger than 16,777,216 bytes, the most that is read");
     size_t size = 2 * (K25_YAML_NODES + 1);
     char *text = malloc(size);
@@ -267,13 +267,13 @@ static void reads_files(void **state)
     (void)state;
     struct k25_error error = {0};
     put_file("a.yaml", "a: 1\n", 5);
-    struct k25_yaml *yaml = k25_yaml_read("a.yaml", &error);
+    struct k25_yaml *yaml = k25_yaml_read("a.yaml", NULL, &error);
     assert_non_null(yaml);
     assert_string_equal(k25_yaml_file(yaml), "a.yaml");
     k25_yaml_free(yaml);
-    assert_null(k25_yaml_read("none.yaml", &error));
+    assert_null(k25_yaml_read("none.yaml", NULL, &error));
     assert_error(error, K25_BAD_INPUT, "none.yaml: no such file");
-    assert_null(k25_yaml_read("/tmp", &error));
+    assert_null(k25_yaml_read("/tmp", NULL, &error));
     assert_error(error, K25_BAD_INPUT, "/tmp: is a folder, expected a file");
 }
 

@@ -130,7 +130,7 @@ static void every_name_on_a_list_is_found(void **state)
             if (!k25_library_find(&library, (enum k25_shelf)shelf, dot ? dot + 1 : names[i], dot ? names[i] : "", "",
                                   path, sizeof path, &error))
                 fail_msg("%s", error.message);
-            struct k25_yaml *yaml = k25_yaml_read(path, &error);
+            struct k25_yaml *yaml = k25_yaml_read(path, NULL, &error);
             if (yaml == NULL || !k25_schema_head(yaml, kinds[shelf], &error))
                 fail_msg("%s", error.message);
             k25_yaml_free(yaml);

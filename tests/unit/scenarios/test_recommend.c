@@ -37,7 +37,7 @@ static bool price(const struct k25_plan *plan, struct k25_prediction *prediction
 {
     struct k25_question question;
     struct k25_error error;
-    if (!k25_recommend_question(&scenario, plan, &question, &error))
+    if (!k25_scenario_question_for(&scenario, plan, &question, &error))
         return false;
     k25_predict(&question, &scenario.params, prediction);
     return true;
@@ -229,9 +229,9 @@ static void the_spread_is_that_of_drawn_parameters(void **state)
     k25_uncertainty_resolve(&scenario.priors, NULL, &u);
     struct k25_plan plan = scenario.plan;
     plan.context = 32768;
-    assert_true(k25_recommend_question(&scenario, &plan, &b, &error));
+    assert_true(k25_scenario_question_for(&scenario, &plan, &b, &error));
     plan.dcp = 8;
-    assert_true(k25_recommend_question(&scenario, &plan, &a, &error));
+    assert_true(k25_scenario_question_for(&scenario, &plan, &a, &error));
     assert_true(k25_recommend_compare(&a, &b, &scenario.params, &u, &comparison, &error));
     uint64_t seed = 20260529;
     double mean = 0, square = 0, mean_alone = 0, square_alone = 0;
@@ -272,7 +272,7 @@ static void a_plan_is_not_faster_than_itself(void **state)
     load("kimi-k26-v4", NULL, 0);
     k25_uncertainty_resolve(&scenario.priors, NULL, &u);
     u.noise = 0.02;
-    assert_true(k25_recommend_question(&scenario, &scenario.plan, &a, &error));
+    assert_true(k25_scenario_question_for(&scenario, &scenario.plan, &a, &error));
     assert_true(k25_recommend_compare(&a, &a, &scenario.params, &u, &comparison, &error));
     assert_true(comparison.ratio == 1 && comparison.spread == 0 && !comparison.apart);
     assert_int_equal(comparison.drivers, 0);

@@ -188,12 +188,12 @@ static void wrong_overrides_word_for_word(void **state)
          "--set plan.allreduce=nccl: plan.allreduce is a mapping, expected one of its keys: backend, "
          "oneshot_max_bytes, oneshot_max_rows, protocol"},
         {"plans.tp=4", "--set plans.tp=4: unknown key 'plans.tp', did you mean 'plan'?; keys start with plan, machine, "
-                       "architecture, weights, calibration, parameters or load"},
-        {"tp=4", "--set tp=4: unknown key 'tp'; keys start with plan, machine, architecture, weights, calibration, "
-                 "parameters or load"},
-        {"plan=x",
-         "--set plan=x: unknown key 'plan'; keys start with plan, machine, architecture, weights, calibration, "
-         "parameters or load"},
+                       "architecture, weights, draft, draft_weights, calibration, parameters or load"},
+        {"tp=4", "--set tp=4: unknown key 'tp'; keys start with plan, machine, architecture, weights, draft, "
+                 "draft_weights, calibration, parameters or load"},
+        {"plan=x", "--set plan=x: unknown key 'plan'; keys start with plan, machine, architecture, weights, draft, "
+                   "draft_weights, "
+                   "calibration, parameters or load"},
         {"parameters.nccl.hopp=1", "--set parameters.nccl.hopp=1: unknown parameter 'nccl.hopp', did you mean "
                                    "'nccl.hop'?"},
         {"parameters.nccl.hop=-1", "--set parameters.nccl.hop=-1: -1 is out of range for nccl.hop; 0 is allowed"},

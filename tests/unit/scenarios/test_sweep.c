@@ -2,12 +2,13 @@
 #include "tests/unit/base_check.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "scenarios/library/outputs.h"
 #include "scenarios/sweep/file.h"
 #include "scenarios/sweep/grid.h"
 
-static const struct k25_library library = {.root = K25_SOURCE_DIR};
+static const struct k25_library source = {.root = K25_SOURCE_DIR}, *library = &source;
 static struct k25_sweep sweep;
 
 #define HEAD "k25sim: sweep\nversion: 1\nname: t\nbase: tp8_bs1\n"
@@ -16,7 +17,7 @@ static bool load(const char *text, struct k25_error *error)
 {
     memset(error, 0, sizeof *error);
     put_file("s.yaml", text, strlen(text));
-    return k25_sweep_load(&library, "./s.yaml", &sweep, error);
+    return k25_sweep_load(library, "./s.yaml", &sweep, error);
 }
 
 static void load_well(const char *text)
@@ -35,15 +36,29 @@ static void expect_error(const char *text, const char *message)
     k25_sweep_free(&sweep);
 }
 
-/* A key of the plan that is text: `set` takes it, every point has it. */
-static void a_text_of_the_plan_may_be_set(void **state)
+/* Keys of the plan that are text: `set` and axes take them, as --set does. */
+static void texts_of_the_plan_are_keys(void **state)
 {
     (void)state;
     struct k25_sweep_cursor cursor;
-    load_well(HEAD "set: {plan.speculation.acceptance: 0.7/0.5}\naxes: [{key: plan.batch, values: [1, 2]}]\n");
+    load_well(HEAD "set: {plan.speculation.acceptance: 0.7/0.5, plan.speculation.tokens: 2}\n"
+                   "axes: [{key: plan.batch, values: [1, 2]}]\n");
     for (uint64_t i = 0; i < 2; i++) {
         k25_sweep_seek(&cursor, &sweep, i);
         assert_string_equal(cursor.plan.speculation.acceptance, "0.7/0.5");
+        assert_int_equal(cursor.plan.speculation.tokens, 2);
+    }
+    k25_sweep_free(&sweep);
+    load_well(HEAD "set: {plan.speculation.acceptance: 0.7}\n"
+                   "axes:\n"
+                   "  - {key: plan.batch, values: [1, 2]}\n"
+                   "  - variants: {a: {plan.speculation.acceptance: 0.9}, b: {plan.context: 2000}}\n");
+    static const char *const acceptance[] = {"0.9", "0.7"};
+    k25_sweep_seek(&cursor, &sweep, 0);
+    for (uint64_t i = 0; i < 4; i++, k25_sweep_next(&cursor)) {
+        assert_string_equal(cursor.plan.speculation.acceptance, acceptance[i % 2]);
+        assert_int_equal(cursor.plan.batch, 1 + i / 2);
+        assert_true((cursor.plan.context == 2000) == (i % 2 == 1));
     }
     k25_sweep_free(&sweep);
     char text[512];
@@ -53,6 +68,52 @@ static void a_text_of_the_plan_may_be_set(void **state)
     assert_false(load(text, &error));
     assert_non_null(strstr(error.message, "./s.yaml:5:36: plan.speculation.acceptance: "));
     k25_sweep_free(&sweep);
+}
+
+/* Every key of the scenario format that --set reaches, in `set` and on an axis. */
+static void keys_are_those_of_a_scenario(void **state)
+{
+    (void)state;
+    static const char *const values[][2] = {
+        {"architecture", "kimi-k2.6"},
+        {"weights", "nvfp4"},
+        {"draft", "kimi-k2.6-eagle3-mla"},
+        {"draft_weights", "bf16"},
+        {"machine", "rtx-pro-6000-8x-switches"},
+        {"calibration", "none"},
+        {"plan.speculation.acceptance", "0.6"},
+        {"plan.kv_dtype", "fp8"},
+        {"load.output_max", "512"},
+        {"parameters.nccl.hop", "0.7"},
+        {"machine.gpu.sms", "100"},
+        {"architecture.hidden", "7168"},
+    };
+    char text[512];
+    for (const struct k25_field *field = k25_scenario_fields; field->key != NULL; field++) {
+        bool tried = strcmp(field->key, "name") == 0 || strcmp(field->key, "title") == 0 ||
+                     strcmp(field->key, "assumptions") == 0; /* --set does not reach these */
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+            tried |= strncmp(values[i][0], field->key, strlen(field->key)) == 0;
+        if (!tried)
+            fail_msg("no value of '%s' is tried here", field->key);
+    }
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const char *key = values[i][0], *value = values[i][1];
+        snprintf(text, sizeof text, HEAD "set: {%s: %s}\naxes: [{key: plan.tp, values: [8]}]\n", key, value);
+        load_well(text);
+        k25_sweep_free(&sweep);
+        snprintf(text, sizeof text, HEAD "axes: [{key: plan.tp, values: [8]}, {key: %s, values: [%s]}]\n", key, value);
+        load_well(text);
+        k25_sweep_free(&sweep);
+    }
+    load_well(HEAD "set: {draft: kimi-k2.6-eagle3-mla}\naxes: [{key: plan.tp, values: [8]}]\n");
+    assert_true(sweep.scenario[0].drafts);
+    assert_string_equal(sweep.scenario[0].draft_architecture.name, "kimi-k2.6-eagle3-mla");
+    k25_sweep_free(&sweep);
+    expect_error(
+        HEAD "set: {draft.hidden: 1}\naxes: [{key: plan.tp, values: [8]}]\n",
+        "./s.yaml:5:21: draft.hidden: unknown key 'draft.hidden'; keys start with plan, machine, architecture, "
+        "weights, draft, draft_weights, calibration, parameters or load");
 }
 
 static void the_last_axis_is_fastest(void **state)
@@ -209,8 +270,7 @@ static void mistakes_have_a_place(void **state)
          "./s.yaml:5:14: unknown key 'plan.batchs', did you mean 'plan.batch'?"},
         {"axes: [{key: pan.batch, values: [1]}]\n",
          "./s.yaml:5:14: unknown key 'pan.batch', did you mean 'plan'?; keys start with plan, machine, "
-         "architecture, weights, "
-         "calibration, parameters or load"},
+         "architecture, weights, draft, draft_weights, calibration, parameters or load"},
         {"axes: []\n", "./s.yaml:5:7: axes: expected a list of from 1 to 24 axes"},
         {"axes: [{key: plan.batch, values: []}]\n", "./s.yaml:5:34: an empty axis, expected at least one value"},
         {"axes: [{key: plan.batch, from: 8, to: 1, step: 1}]\n",
@@ -271,28 +331,132 @@ static void mistakes_have_a_place(void **state)
                  "there is");
 }
 
-/* The sum names the inputs: it changes with the sweep, not with the time. */
-static void inputs_are_summed(void **state)
+/* ---- what the rows follow from ---- */
+
+enum { OPENED = 64 };
+
+/* The files that were opened since `watching` was set (tests/CMakeLists.txt puts these in front of the C library's). */
+static char opened[OPENED][512];
+static size_t opened_files;
+static bool watching;
+
+int __real_open(const char *path, int flags, mode_t mode);
+int __wrap_open(const char *path, int flags, mode_t mode);
+FILE *__real_fopen(const char *path, const char *mode);
+FILE *__wrap_fopen(const char *path, const char *mode);
+
+static void note_opened(const char *path)
 {
-    (void)state;
-    load_well(HEAD "axes: [{key: plan.tp, values: [8]}]\n");
+    size_t i = 0;
+    while (i < opened_files && strcmp(opened[i], path) != 0)
+        i++;
+    if (!watching || i < opened_files)
+        return;
+    assert_true(opened_files < OPENED);
+    snprintf(opened[opened_files++], sizeof opened[0], "%s", path);
+}
+
+int __wrap_open(const char *path, int flags, mode_t mode)
+{
+    note_opened(path);
+    return __real_open(path, flags, mode);
+}
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    note_opened(path);
+    return __real_fopen(path, mode);
+}
+
+static uint64_t sum_of(const char *text)
+{
+    load_well(text);
     uint64_t sum = sweep.inputs;
     k25_sweep_free(&sweep);
-    load_well(HEAD "axes: [{key: plan.tp, values: [8]}]\n");
-    assert_true(sweep.inputs == sum);
+    return sum;
+}
+
+static bool was_opened(const char *end)
+{
+    for (size_t i = 0; i < opened_files; i++) {
+        size_t length = strlen(opened[i]), tail = strlen(end);
+        if (length >= tail && strcmp(opened[i] + length - tail, end) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Editing any file that loading opened changes the sum; putting it back brings the sum back. */
+static void every_file_that_is_read_counts(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "k25sim: sweep\nversion: 1\nname: t\nbase: ./base.yaml\n"
+        "axes: [{key: plan.batch, values: [1, 2]}, {key: machine, values: [rtx-pro-6000-8x-two-socket, "
+        "rtx-pro-6000-8x-switches]}, {key: calibration, values: [none, k25_tp8_vllm]}]\n";
+    assert_int_equal(system("cp -r " K25_SOURCE_DIR "/hw " K25_SOURCE_DIR "/model " K25_SOURCE_DIR "/calib . && "
+                            "sed 's/^machine:/draft: kimi-k2.6-eagle3-mla\\nmachine:/' " K25_SOURCE_DIR
+                            "/scenarios/tp8_bs1.yaml >base.yaml"),
+                     0);
+    const struct k25_library *former = library;
+    static const struct k25_library copy = {.root = "."};
+    library = &copy;
+    uint64_t sum = sum_of(text);
+    struct k25_error error;
+    watching = true;
+    bool ok = k25_sweep_load(library, "./s.yaml", &sweep, &error);
+    watching = false;
+    assert_true(ok && sweep.inputs == sum);
     k25_sweep_free(&sweep);
-    load_well(HEAD "axes: [{key: plan.tp, values: [8]}] # a word\n");
-    assert_true(sweep.inputs != sum);
-    k25_sweep_free(&sweep);
+    static const char *const some[] = {"/s.yaml",
+                                       "/base.yaml",
+                                       "/kimi-k2.6-eagle3-mla.yaml",
+                                       "/kimi-k2.6-eagle3-mla.bf16.yaml",
+                                       "/rtx-pro-6000-8x-switches.yaml",
+                                       "/k25_tp8_vllm.yaml",
+                                       "/params.yaml",
+                                       "/links.yaml"};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        assert_true(was_opened(some[i]));
+    for (size_t i = 0; i < opened_files; i++) {
+        if (strcmp(opened[i], "./s.yaml") == 0)
+            continue;
+        struct stat about;
+        assert_int_equal(stat(opened[i], &about), 0);
+        FILE *file = fopen(opened[i], "a");
+        assert_non_null(file);
+        fputs("\n# edited\n", file);
+        fclose(file);
+        if (sum_of(text) == sum)
+            fail_msg("%s was read and does not count", opened[i]);
+        assert_int_equal(truncate(opened[i], about.st_size), 0);
+        assert_true(sum_of(text) == sum);
+    }
+    library = former;
+}
+
+/* The sweep's own words count too. */
+static void the_sweep_itself_counts(void **state)
+{
+    (void)state;
+    uint64_t sum = sum_of(HEAD "axes: [{key: plan.tp, values: [8]}]\n");
+    assert_true(sum_of(HEAD "axes: [{key: plan.tp, values: [8]}]\n") == sum);
+    assert_true(sum_of(HEAD "axes: [{key: plan.tp, values: [8]}] # a word\n") != sum);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_of_the_plan_may_be_set), cmocka_unit_test(the_last_axis_is_fastest),
-        cmocka_unit_test(decimal_steps_are_exact),       cmocka_unit_test(variants_load_a_scenario_each),
-        cmocka_unit_test(shards_cover_the_grid),         cmocka_unit_test(expressions_compute),
-        cmocka_unit_test(mistakes_have_a_place),         cmocka_unit_test(inputs_are_summed),
+        cmocka_unit_test(texts_of_the_plan_are_keys),
+        cmocka_unit_test(keys_are_those_of_a_scenario),
+        cmocka_unit_test(the_last_axis_is_fastest),
+        cmocka_unit_test(decimal_steps_are_exact),
+        cmocka_unit_test(variants_load_a_scenario_each),
+        cmocka_unit_test(shards_cover_the_grid),
+        cmocka_unit_test(expressions_compute),
+        cmocka_unit_test(mistakes_have_a_place),
+        cmocka_unit_test(every_file_that_is_read_counts),
+        cmocka_unit_test(the_sweep_itself_counts),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
