@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/list.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -12,8 +13,7 @@ struct scanner {
     const char *text, *end, *next; /* the text as it was given, and what is still to be read of it */
     int line;                      /* that `next` stands on */
     char *out;                     /* where the next cell goes; cells are never longer than their text */
-    size_t cells_room, lines_room; /* of csv->names (header and cells) and csv->lines */
-    size_t cells;                  /* header and cells so far */
+    size_t cells;                  /* in csv->names: header and cells so far */
     struct k25_error *error;
 };
 
@@ -32,32 +32,21 @@ static bool fail_at(struct scanner *scanner, const char *place, const char *what
 
 static bool add_cell(struct scanner *scanner, const char *cell)
 {
-    if (scanner->cells == scanner->cells_room) {
-        size_t room = scanner->cells_room == 0 ? 256 : scanner->cells_room * 2;
-        const char **cells = realloc(scanner->csv->names, room * sizeof *cells);
-        if (cells == NULL) {
-            return memory_fail(scanner);
-        }
-        scanner->csv->names = cells;
-        scanner->cells_room = room;
+    const char **added = K25_LIST_ADD(scanner->csv->names, scanner->cells);
+    if (added == NULL) {
+        return memory_fail(scanner);
     }
-    scanner->csv->names[scanner->cells++] = cell;
+    *added = cell;
     return true;
 }
 
 static bool add_row(struct scanner *scanner, int line)
 {
-    struct k25_csv *csv = scanner->csv;
-    if (csv->rows == scanner->lines_room) {
-        size_t room = scanner->lines_room == 0 ? 64 : scanner->lines_room * 2;
-        int *lines = realloc(csv->lines, room * sizeof *lines);
-        if (lines == NULL) {
-            return memory_fail(scanner);
-        }
-        csv->lines = lines;
-        scanner->lines_room = room;
+    int *added = K25_LIST_ADD(scanner->csv->lines, scanner->csv->rows);
+    if (added == NULL) {
+        return memory_fail(scanner);
     }
-    csv->lines[csv->rows++] = line;
+    *added = line;
     return true;
 }
 

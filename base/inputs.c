@@ -6,6 +6,7 @@
 
 #include <isa-l/crc64.h>
 
+#include "base/list.h"
 #include "base/text.h"
 
 static void release(struct k25_input *input)
@@ -31,25 +32,14 @@ static char *copy_or_empty(const char *text)
     return k25_copy(text == NULL ? "" : text);
 }
 
-/* The place a new value goes to: its former one, or one more at the end. NULL when memory is out. */
+/* The place a new value goes to: its former one, or an empty one at the end. NULL when memory is out. */
 static struct k25_input *place(struct k25_inputs *inputs, const char *path)
 {
     struct k25_input *former = find(inputs, path);
     if (former != NULL) {
         return former;
     }
-    if (inputs->count == inputs->room) {
-        size_t room = inputs->room == 0 ? 64 : inputs->room * 2;
-        struct k25_input *list = realloc(inputs->list, room * sizeof *list);
-        if (list == NULL) {
-            return NULL;
-        }
-        inputs->list = list;
-        inputs->room = room;
-    }
-    struct k25_input *next = &inputs->list[inputs->count];
-    memset(next, 0, sizeof *next);
-    return next;
+    return K25_LIST_ADD(inputs->list, inputs->count);
 }
 
 bool k25_inputs_record(struct k25_inputs *inputs, struct k25_input input, struct k25_error *error)
@@ -65,11 +55,7 @@ bool k25_inputs_record(struct k25_inputs *inputs, struct k25_input input, struct
         release(&own);
         return k25_fail(error, K25_RESOURCE, "out of memory while recording an input");
     }
-    if (target == inputs->list + inputs->count) {
-        inputs->count++;
-    } else {
-        release(target);
-    }
+    release(target);
     *target = own;
     return true;
 }
@@ -107,20 +93,13 @@ static bool add_file(struct k25_inputs *inputs, struct k25_input_file file, stru
     if (has_file(inputs, file)) {
         return true;
     }
-    if (inputs->files == inputs->file_room) {
-        size_t room = inputs->file_room == 0 ? 16 : inputs->file_room * 2;
-        struct k25_input_file *larger = realloc(inputs->file, room * sizeof *larger);
-        if (larger == NULL) {
-            return k25_fail(error, K25_RESOURCE, "out of memory while recording a file");
-        }
-        inputs->file = larger;
-        inputs->file_room = room;
-    }
     file.path = k25_copy(file.path);
-    if (file.path == NULL) {
+    struct k25_input_file *added = file.path == NULL ? NULL : K25_LIST_ADD(inputs->file, inputs->files);
+    if (added == NULL) {
+        free(file.path);
         return k25_fail(error, K25_RESOURCE, "out of memory while recording a file");
     }
-    inputs->file[inputs->files++] = file;
+    *added = file;
     return true;
 }
 

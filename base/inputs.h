@@ -38,9 +38,9 @@ struct k25_input_file {
 /* Start from all zero. */
 struct k25_inputs {
     struct k25_input *list;
-    size_t count, room;
+    size_t count;
     struct k25_input_file *file; /* in the order in which they were read, none twice */
-    size_t files, file_room;
+    size_t files;
 };
 
 /* Records a value; one recorded again under the same path replaces the former in its place. The strings are

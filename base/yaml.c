@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/list.h"
 #include "base/utf8.h"
 
 struct k25_yaml {
@@ -28,7 +29,7 @@ struct builder {
     const char *text;
     size_t size;
     const struct k25_yaml_node **stack; /* entries of the collections that are still open */
-    size_t used, room;
+    size_t used;
     struct anchor anchors[K25_YAML_ANCHORS];
     size_t anchor_count;
     size_t weight; /* of everything read so far */
@@ -110,16 +111,11 @@ static bool next_event(struct builder *builder, yaml_event_t *event)
 
 static bool push(struct builder *builder, const struct k25_yaml_node *node)
 {
-    if (builder->used == builder->room) {
-        size_t room = builder->room == 0 ? 256 : builder->room * 2;
-        const struct k25_yaml_node **stack = realloc(builder->stack, room * sizeof *stack);
-        if (stack == NULL) {
-            return memory_fail(builder);
-        }
-        builder->stack = stack;
-        builder->room = room;
+    const struct k25_yaml_node **pushed = K25_LIST_ADD(builder->stack, builder->used);
+    if (pushed == NULL) {
+        return memory_fail(builder);
     }
-    builder->stack[builder->used++] = node;
+    *pushed = node;
     return true;
 }
 

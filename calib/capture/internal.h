@@ -59,7 +59,7 @@ struct k25_annotation {
 
 struct k25_annotations {
     struct k25_annotation *list;
-    size_t count, room;
+    size_t count;
 };
 
 /* What is known of a name of the file, by name_id. */
@@ -80,7 +80,7 @@ struct k25_store {
     size_t launches;
     struct k25_annotations engine_cpu, engine_gpu, profiler_cpu, profiler_gpu;
     struct k25_slot *slot;
-    size_t slots, slot_room;
+    size_t slots;
     struct k25_name_role *role;
     int roles;
     int64_t origin;

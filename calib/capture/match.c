@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "calib/capture/internal.h"
 
 enum { SHIFTS = 8, SAMPLES = 2048 };
@@ -28,29 +29,24 @@ static bool make_index(const struct k25_rank *rank, struct index *index)
     return true;
 }
 
-static int find_group(struct k25_capture *capture, const struct k25_capture_collective *c, size_t *room)
+static int find_group(struct k25_capture *capture, const struct k25_capture_collective *c)
 {
     for (size_t g = 0; g < capture->groups; g++)
         if (capture->group[g].class == c->class && capture->group[g].bytes == c->bytes)
             return (int)g;
-    if (capture->groups == *room) {
-        size_t more = *room > 0 ? *room * 2 : 16;
-        struct k25_capture_group *group = realloc(capture->group, more * sizeof *group);
-        if (group == NULL)
-            return -1;
-        capture->group = group;
-        *room = more;
-    }
-    capture->group[capture->groups] = (struct k25_capture_group){.class = c->class, .bytes = c->bytes};
-    return (int)capture->groups++;
+    struct k25_capture_group *added = K25_LIST_ADD(capture->group, capture->groups);
+    if (added == NULL)
+        return -1;
+    added->class = c->class;
+    added->bytes = c->bytes;
+    return (int)capture->groups - 1;
 }
 
 static bool make_groups(struct k25_capture *capture, struct index *index)
 {
-    size_t room = 0;
     for (int r = 0; r < capture->ranks; r++) {
         for (size_t i = 0; i < capture->rank[r].collectives; i++) {
-            index[r].group[i] = find_group(capture, &capture->rank[r].collective[i], &room);
+            index[r].group[i] = find_group(capture, &capture->rank[r].collective[i]);
             if (index[r].group[i] < 0)
                 return false;
         }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "calib/capture/internal.h"
 
 const char *const k25_step_source_names[] = {"gpu_annotation",
@@ -82,15 +83,7 @@ static bool more_names(struct k25_store *store, int name_id)
 
 static struct k25_slot *new_slot(struct k25_store *store)
 {
-    if (store->slots == store->slot_room) {
-        size_t room = store->slot_room > 0 ? store->slot_room * 2 : 64;
-        struct k25_slot *slot = realloc(store->slot, room * sizeof *slot);
-        if (slot == NULL)
-            return NULL;
-        store->slot = slot;
-        store->slot_room = room;
-    }
-    return &store->slot[store->slots++];
+    return K25_LIST_ADD(store->slot, store->slots);
 }
 
 /* Names without a number share the last slot; the table of names is far larger than that of slots. */
@@ -194,18 +187,13 @@ static bool take_annotation(struct k25_store *store, const struct k25_trace_even
         store->cut = true;
         return true;
     }
-    if (annotations->count == annotations->room) {
-        size_t room = annotations->room > 0 ? annotations->room * 2 : 64;
-        struct k25_annotation *list = realloc(annotations->list, room * sizeof *list);
-        if (list == NULL)
-            return false;
-        annotations->list = list;
-        annotations->room = room;
-    }
+    struct k25_annotation *added = K25_LIST_ADD(annotations->list, annotations->count);
+    if (added == NULL)
+        return false;
     annotation.start = event->ts_ns;
     annotation.end = event->ts_ns + event->dur_ns;
     annotation.id = event->external_id;
-    annotations->list[annotations->count++] = annotation;
+    *added = annotation;
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/list.h"
 #include "calib/capture/internal.h"
 
 #define TOGETHER_NS (60 * INT64_C(1000000000)) /* files of one set are written within a minute */
@@ -18,7 +19,7 @@ struct candidate {
 
 struct candidates {
     struct candidate *list;
-    size_t count, room;
+    size_t count;
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -62,11 +63,9 @@ static int64_t name_stamp(const char *name)
 
 bool k25_leave_file(struct k25_capture *capture, const char *file, const char *why)
 {
-    struct k25_left_file *list = realloc(capture->left_file, (capture->left_files + 1) * sizeof *list);
-    if (list == NULL)
+    struct k25_left_file *left = K25_LIST_ADD(capture->left_file, capture->left_files);
+    if (left == NULL)
         return false;
-    capture->left_file = list;
-    struct k25_left_file *left = &list[capture->left_files++];
     snprintf(left->file, sizeof left->file, "%s", file);
     snprintf(left->why, sizeof left->why, "%s", why);
     return true;
@@ -88,23 +87,18 @@ static const char *name_verdict(const char *name)
 
 static bool add_candidate(struct candidates *candidates, const char *folder, const char *name)
 {
-    if (candidates->count == candidates->room) {
-        size_t room = candidates->room > 0 ? candidates->room * 2 : 16;
-        struct candidate *list = realloc(candidates->list, room * sizeof *list);
-        if (list == NULL)
-            return false;
-        candidates->list = list;
-        candidates->room = room;
-    }
-    struct candidate *c = &candidates->list[candidates->count];
+    struct candidate c;
     size_t length = strlen(folder);
     int used =
-        snprintf(c->path, sizeof c->path, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
-    if (used < 0 || (size_t)used >= sizeof c->path)
+        snprintf(c.path, sizeof c.path, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
+    if (used < 0 || (size_t)used >= sizeof c.path)
         return true; /* nobody can name it either */
-    c->rank = k25_trace_rank_from_name(c->path);
-    c->stamp = name_stamp(name);
-    candidates->count++;
+    c.rank = k25_trace_rank_from_name(c.path);
+    c.stamp = name_stamp(name);
+    struct candidate *added = K25_LIST_ADD(candidates->list, candidates->count);
+    if (added == NULL)
+        return false;
+    *added = c;
     return true;
 }
 
@@ -242,7 +236,7 @@ static bool take_set(const char *folder, struct candidates *candidates, struct k
 static bool add_folder(const char *folder, struct k25_capture_files *files, struct k25_capture *capture,
                        struct k25_error *error)
 {
-    struct candidates candidates = {NULL, 0, 0};
+    struct candidates candidates = {NULL, 0};
     bool ok = list_folder(folder, &candidates, capture, error) && take_set(folder, &candidates, files, capture, error);
     free(candidates.list);
     return ok;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "calib/capture/internal.h"
 
 /* Walks the events in time and says which step each belongs to and what it adds to the union of their intervals.
@@ -188,7 +189,6 @@ static void medians(struct k25_rank *rank, int64_t *scratch)
 /* Adds up classes and kernels of the kept steps, and lists their collectives. */
 static bool add_kept(struct k25_store *store, struct k25_rank *rank)
 {
-    size_t room = 0;
     int *ordinal = calloc(store->slots + 1, sizeof *ordinal);
     ptrdiff_t current = -1;
     struct walk walk = {.store = store, .rank = rank};
@@ -208,20 +208,16 @@ static bool add_kept(struct k25_store *store, struct k25_rank *rank)
         if (current != stop.step)
             memset(ordinal, 0, store->slots * sizeof *ordinal);
         current = stop.step;
-        if (rank->collectives == room) {
-            room = room > 0 ? room * 2 : 256;
-            void *list = realloc(rank->collective, room * sizeof *rank->collective);
-            ok = list != NULL;
-            rank->collective = ok ? list : rank->collective;
-        }
         /* Slots of one class and size count together. */
         size_t same = 0;
         while (store->slot[same].kernel.class != kernel->class || store->slot[same].bytes != stop.slot->bytes ||
                !store->slot[same].collective)
             same++;
+        struct k25_capture_collective *added = K25_LIST_ADD(rank->collective, rank->collectives);
+        ok = added != NULL;
         if (ok)
-            rank->collective[rank->collectives++] = (struct k25_capture_collective){
-                kernel->class, (int)stop.step, ordinal[same]++, stop.start, stop.end - stop.start, stop.slot->bytes};
+            *added = (struct k25_capture_collective){kernel->class, (int)stop.step,        ordinal[same]++,
+                                                     stop.start,    stop.end - stop.start, stop.slot->bytes};
     }
     free(ordinal);
     return ok;

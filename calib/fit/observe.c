@@ -1,4 +1,5 @@
 #include "calib/fit/observe.h"
+#include "base/list.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -140,19 +141,14 @@ static bool add(struct k25_observations *list, struct k25_observed made, double 
 {
     if (!(measured > 0) || !isfinite(measured))
         return true;
-    if (list->count == list->room) {
-        size_t room = list->room > 0 ? 2 * list->room : 32;
-        struct k25_observed *more = realloc(list->list, room * sizeof *more);
-        if (more == NULL)
-            return k25_fail(error, K25_RESOURCE, "out of memory");
-        list->list = more;
-        list->room = room;
-    }
+    struct k25_observed *added = K25_LIST_ADD(list->list, list->count);
+    if (added == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
     made.measured = measured;
     made.sigma = fmax(NO_BETTER, hypot(isfinite(noise) ? noise : 0, source->discrepancy));
     made.evidence = source->number;
     snprintf(made.label, sizeof made.label, "%.80s: %.40s", source->name, what);
-    list->list[list->count++] = made;
+    *added = made;
     return true;
 }
 

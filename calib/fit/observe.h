@@ -54,7 +54,7 @@ struct k25_observed {
 
 struct k25_observations {
     struct k25_observed *list;
-    size_t count, room;
+    size_t count;
 };
 
 void k25_observations_free(struct k25_observations *observations);

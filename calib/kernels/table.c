@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "calib/kernels/rows.h"
 
 const char *const k25_table_kind_names[] = {
@@ -24,11 +25,11 @@ const char *const k25_skip_reasons[] = {
     NULL,
 };
 
+typedef char group_name[192];
 struct reader {
     struct k25_row_reader at;
     struct k25_kernel_table *table;
-    size_t rows_room, families_room;
-    char (*group)[192]; /* table->groups */
+    group_name *group; /* table->groups */
 };
 
 /* The kind whose columns are all there; an error names the one that lacks least. */
@@ -61,27 +62,16 @@ static bool recognise(struct reader *r)
     return true;
 }
 
-/* Room for one more of `size` bytes; NULL when memory is out. */
-static void *grow(void *list, size_t count, size_t *room, size_t size)
-{
-    if (count < *room)
-        return list;
-    *room = *room == 0 ? 16 : *room * 2;
-    return realloc(list, *room * size);
-}
-
 static int find_group(struct reader *r, const char *name)
 {
     int i = 0;
     while (i < r->table->groups && strcmp(r->group[i], name) != 0)
         i++;
     if (i == r->table->groups) {
-        void *group = realloc(r->group, ((size_t)i + 1) * sizeof *r->group);
-        if (group == NULL)
+        group_name *added = K25_LIST_ADD(r->group, r->table->groups);
+        if (added == NULL)
             return -1;
-        r->group = group;
-        snprintf(r->group[i], sizeof r->group[i], "%s", name);
-        r->table->groups++;
+        snprintf(*added, sizeof *added, "%s", name);
     }
     return i;
 }
@@ -93,15 +83,12 @@ static int find_family(struct reader *r, const struct k25_described_row *d)
     while (i < table->families && strcmp(table->family[i].name, d->family.name) != 0)
         i++;
     if (i == table->families) {
-        void *list = grow(table->family, (size_t)i, &r->families_room, sizeof *table->family);
-        if (list == NULL)
+        int group = find_group(r, d->group);
+        struct k25_kernel_family *added = group < 0 ? NULL : K25_LIST_ADD(table->family, table->families);
+        if (added == NULL)
             return -1;
-        table->family = list;
-        table->family[i] = d->family;
-        table->family[i].group = find_group(r, d->group);
-        if (table->family[i].group < 0)
-            return -1;
-        table->families++;
+        *added = d->family;
+        added->group = group;
     }
     return i;
 }
@@ -120,14 +107,13 @@ static bool add_row(struct reader *r)
         table->family[family].skipped[d.skip]++;
         return true;
     }
-    void *list = grow(table->row, table->rows, &r->rows_room, sizeof *table->row);
-    if (list == NULL)
+    struct k25_kernel_row *added = K25_LIST_ADD(table->row, table->rows);
+    if (added == NULL)
         return k25_fail(r->at.error, K25_RESOURCE, "%s: out of memory", r->at.csv->file);
-    table->row = list;
     d.row.line = r->at.csv->lines[r->at.row];
     d.row.family = family;
     d.row.work.gpu = &table->gpu;
-    table->row[table->rows++] = d.row;
+    *added = d.row;
     return true;
 }
 

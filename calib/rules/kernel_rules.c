@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/list.h"
 #include "base/schema.h"
 #include "base/text.h"
 #include "base/yaml.h"
@@ -84,14 +85,12 @@ static bool known_keys(struct loader *l, const struct k25_yaml_node *node, const
 static bool add_class(struct loader *l, const char *name, const char *group, bool collective)
 {
     struct k25_kernel_rules *rules = l->rules;
-    void *more = reallocarray(rules->class, rules->classes + 1, sizeof *rules->class);
     char *copy = k25_arena_copy(&rules->arena, name, strlen(name));
     char *bin = k25_arena_copy(&rules->arena, group, strlen(group));
-    if (more != NULL)
-        rules->class = more;
-    if (more == NULL || copy == NULL || bin == NULL)
+    struct k25_rule_class *added = copy == NULL || bin == NULL ? NULL : K25_LIST_ADD(rules->class, rules->classes);
+    if (added == NULL)
         return no_memory(l);
-    rules->class[rules->classes++] = (struct k25_rule_class){copy, bin, collective};
+    *added = (struct k25_rule_class){copy, bin, collective};
     return true;
 }
 
@@ -154,11 +153,9 @@ static bool read_pattern(struct loader *l, const struct k25_yaml_node *node, enu
     struct k25_kernel_rules *rules = l->rules;
     if (node->kind != K25_YAML_SCALAR || node->text[0] == '\0')
         return fail(l, node, "%s: expected patterns in a list", scope_keys[scope]);
-    void *more = reallocarray(rules->pattern, rules->patterns + 1, sizeof *rules->pattern);
-    if (more == NULL)
+    struct pattern *pattern = K25_LIST_ADD(rules->pattern, rules->patterns);
+    if (pattern == NULL)
         return no_memory(l);
-    rules->pattern = more;
-    struct pattern *pattern = &rules->pattern[rules->patterns++];
     *pattern = (struct pattern){.scope = scope, .class = class, .line = node->line, .file = rules->files - 1};
     return scope == SCOPE_REGEX ? read_regex(l, node, pattern) : read_parts(l, node, pattern);
 }

@@ -1,4 +1,5 @@
 #include "cli/commands/pairs.h"
+#include "base/list.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,12 +20,9 @@ static struct cli_pair *find(struct cli_pairs *pairs, const struct k25_point *po
         if (strcmp(pair->group, point->group) == 0 && strcmp(pair->variant, point->variant) == 0)
             return pair;
     }
-    struct cli_pair *list = realloc(pairs->list, (pairs->count + 1) * sizeof *list);
-    if (list == NULL)
+    struct cli_pair *pair = K25_LIST_ADD(pairs->list, pairs->count);
+    if (pair == NULL)
         return NULL;
-    pairs->list = list;
-    struct cli_pair *pair = &list[pairs->count++];
-    memset(pair, 0, sizeof *pair);
     pair->group = point->group;
     pair->variant = point->variant;
     return pair;
@@ -39,11 +37,10 @@ static bool add(struct cli_pairs *pairs, const struct k25_point *point)
         pair->skipped++;
         return true;
     }
-    const struct k25_point **points = realloc(pair->point, (pair->count + 1) * sizeof *points);
-    if (points == NULL)
+    const struct k25_point **added = K25_LIST_ADD(pair->point, pair->count);
+    if (added == NULL)
         return false;
-    pair->point = points;
-    points[pair->count++] = point;
+    *added = point;
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/text.h"
 
 enum { CELL = 512 };
@@ -26,17 +27,11 @@ void cli_table_close(struct cli_table *table)
 
 static void add(struct cli_table *table, const char *text, double number)
 {
-    if (table->count == table->room) {
-        size_t room = table->room == 0 ? 256 : table->room * 2;
-        struct cli_cell *cells = realloc(table->cells, room * sizeof *cells);
-        if (cells == NULL) {
-            table->failed = true;
-            return;
-        }
-        table->cells = cells;
-        table->room = room;
-    }
-    table->cells[table->count++] = (struct cli_cell){text, number};
+    struct cli_cell *cell = K25_LIST_ADD(table->cells, table->count);
+    if (cell == NULL)
+        table->failed = true;
+    else
+        *cell = (struct cli_cell){text, number};
 }
 
 void cli_table_text(struct cli_table *table, const char *format, ...)

@@ -34,7 +34,7 @@ struct cli_table {
     const struct cli_column *columns; /* the key of the last is NULL */
     size_t width;
     struct cli_cell *cells;
-    size_t count, room; /* of cells; they are added row by row */
+    size_t count; /* of cells; they are added row by row */
     struct k25_arena words;
     bool failed; /* memory ran out on the way */
 };

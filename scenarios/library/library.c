@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/list.h"
 #include "base/text.h"
 
 const char *const k25_shelf_names[] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep", NULL};
@@ -52,39 +53,48 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static bool add_name(char ***names, size_t *count, char *name)
+{
+    char **added = name == NULL ? NULL : K25_LIST_ADD(*names, *count);
+    if (added == NULL)
+        free(name);
+    else
+        *added = name;
+    return added != NULL;
+}
+
 char **k25_library_list(const struct k25_library *library, enum k25_shelf shelf, size_t *count, struct k25_error *error)
 {
     char folder[1024];
     if (!fits(snprintf(folder, sizeof folder, "%s/%s", library->root, folders[shelf]), sizeof folder, error))
         return NULL;
     DIR *dir = opendir(folder);
-    char **names = calloc(1, sizeof *names);
-    if (dir == NULL || names == NULL) {
+    if (dir == NULL) {
         k25_fail(error, K25_RESOURCE, "%s: cannot be read", folder);
-        free(names);
-        if (dir != NULL)
-            closedir(dir);
         return NULL;
     }
-    *count = 0;
-    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
-        char *stem = k25_copy(entry->d_name);
-        char *dot = stem == NULL ? NULL : strrchr(stem, '.');
-        bool yaml = dot != NULL && strcmp(dot, ".yaml") == 0;
-        if (yaml)
-            *dot = '\0';
-        char **more = yaml && on_shelf(library, shelf, stem) ? realloc(names, (*count + 2) * sizeof *names) : NULL;
-        if (more == NULL) {
-            free(stem);
+    char **names = NULL;
+    size_t used = 0;
+    bool ok = true;
+    for (struct dirent *entry = readdir(dir); ok && entry != NULL; entry = readdir(dir)) {
+        char *dot = strrchr(entry->d_name, '.');
+        if (dot == NULL || strcmp(dot, ".yaml") != 0)
             continue;
-        }
-        names = more;
-        names[(*count)++] = stem;
-        names[*count] = NULL;
+        *dot = '\0';
+        if (on_shelf(library, shelf, entry->d_name))
+            ok = add_name(&names, &used, k25_copy(entry->d_name));
     }
     closedir(dir);
-    qsort(names, *count, sizeof *names, by_name);
-    return names;
+    *count = used;
+    if (ok && K25_LIST_ADD(names, used) != NULL) { /* the NULL at the end */
+        qsort(names, *count, sizeof *names, by_name);
+        return names;
+    }
+    for (size_t i = 0; i < *count; i++)
+        free(names[i]);
+    free(names);
+    k25_fail(error, K25_RESOURCE, "out of memory");
+    return NULL;
 }
 
 void k25_library_free(char **names)

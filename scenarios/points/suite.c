@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/text.h"
 
 const char *const k25_metric_names[] = {"aggregate_tok_s", "per_user_tok_s", "tpot_ms", "itl_ms", "step_ms", NULL};
@@ -183,14 +184,13 @@ static struct k25_scenario *obtain(const struct k25_library *library, struct k25
     }
 
     struct k25_setting *setting = calloc(1, sizeof *setting);
-    struct k25_setting **more = realloc(suite->setting, (suite->settings + 1) * sizeof *more);
-    if (more != NULL)
-        suite->setting = more;
-    if (setting == NULL || more == NULL) {
+    struct k25_setting **added = setting == NULL ? NULL : K25_LIST_ADD(suite->setting, suite->settings);
+    if (added == NULL) {
         free(setting);
         row->failed = !k25_fail(row->error, K25_RESOURCE, "out of memory");
         return NULL;
     }
+    *added = setting;
     struct k25_error error;
     snprintf(setting->key, sizeof setting->key, "%s", key);
     if (!k25_scenario_load(library, name, all, used, &setting->scenario, &error)) {
@@ -204,9 +204,9 @@ static struct k25_scenario *obtain(const struct k25_library *library, struct k25
         }
         k25_scenario_free(&setting->scenario);
         free(setting);
+        suite->settings--;
         return NULL;
     }
-    suite->setting[suite->settings++] = setting;
     return &setting->scenario;
 }
 

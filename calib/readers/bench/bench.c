@@ -8,12 +8,12 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/list.h"
 #include "calib/readers/text/json_cursor.h"
 
 struct reader {
     struct k25_evidence evidence;
     struct k25_bench *bench;
-    size_t room;
     bool out_of_memory;
 };
 
@@ -150,11 +150,10 @@ static bool add(struct reader *r, struct k25_bench_run *run, size_t at)
     if (run->duration <= 0)
         return k25_json_fault(&r->evidence, at, "a duration of %g s, expected more than 0", run->duration);
     derive(run);
-    void *more = k25_list_add(bench->run, &bench->runs, &r->room, sizeof *bench->run);
-    if (more == NULL)
+    struct k25_bench_run *added = K25_LIST_ADD(bench->run, bench->runs);
+    if (added == NULL)
         return k25_out_of_memory(r->evidence.file, r->evidence.error);
-    bench->run = more;
-    bench->run[bench->runs - 1] = *run;
+    *added = *run;
     return true;
 }
 

@@ -24,7 +24,6 @@ enum k25_nccl_column {
 struct k25_open_run {
     struct k25_span front;
     struct k25_nccl_run run;
-    size_t room;
     bool facts, headed;
     size_t columns;
     bool open_ended; /* a time stamp of its own words stands behind the columns */
@@ -39,7 +38,7 @@ struct k25_nccl_reader {
     struct k25_evidence evidence;
     struct k25_nccl_tests *tests;
     struct k25_open_run *open;
-    size_t count, room;
+    size_t count;
     struct k25_span warning; /* the last line that complains */
     int warning_line;
     const char *command; /* collective of the last command line seen; NULL: none */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/list.h"
 #include "calib/readers/nccl/internal.h"
 
 /* The last run with that front, NULL: none yet. */
@@ -346,7 +347,6 @@ static bool finish(struct k25_nccl_reader *reader)
 {
     struct k25_evidence *evidence = &reader->evidence;
     struct k25_nccl_tests *tests = reader->tests;
-    size_t room = 0;
     bool headed = false;
     for (size_t i = 0; i < reader->count; i++) {
         struct k25_open_run *open = &reader->open[i];
@@ -356,14 +356,13 @@ static bool finish(struct k25_nccl_reader *reader)
         headed = true;
         if (!judge(reader, open, &keep))
             return false;
-        void *more = keep ? k25_list_add(tests->run, &tests->runs, &room, sizeof *tests->run) : tests->run;
-        if (more == NULL && keep)
+        if (!keep)
+            continue;
+        struct k25_nccl_run *run = K25_LIST_ADD(tests->run, tests->runs);
+        if (run == NULL)
             return k25_out_of_memory(evidence->file, evidence->error);
-        tests->run = more;
-        if (keep) {
-            tests->run[tests->runs - 1] = open->run;
-            open->run.row = NULL;
-        }
+        *run = open->run;
+        open->run.row = NULL;
     }
     if (tests->runs > 0)
         return true;

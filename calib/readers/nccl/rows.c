@@ -1,4 +1,5 @@
 /* Runs and rows of the nccl-tests reader, as its text and JSON parts hand them over. */
+#include "base/list.h"
 #include "calib/readers/nccl/internal.h"
 
 #include <math.h>
@@ -8,15 +9,15 @@ enum { MOST_RUNS = 512 };
 struct k25_open_run *k25_nccl_open(struct k25_nccl_reader *reader, struct k25_span front)
 {
     struct k25_evidence *evidence = &reader->evidence;
-    void *more = NULL;
-    if (reader->count == MOST_RUNS)
+    if (reader->count == MOST_RUNS) {
         k25_fail_at(evidence->error, evidence->file, evidence->line, 1, "more than %d runs in one file", MOST_RUNS);
-    else if ((more = k25_list_add(reader->open, &reader->count, &reader->room, sizeof *reader->open)) == NULL)
-        k25_out_of_memory(evidence->file, evidence->error);
-    if (more == NULL)
         return NULL;
-    reader->open = more;
-    struct k25_open_run *open = &reader->open[reader->count - 1];
+    }
+    struct k25_open_run *open = K25_LIST_ADD(reader->open, reader->count);
+    if (open == NULL) {
+        k25_out_of_memory(evidence->file, evidence->error);
+        return NULL;
+    }
     open->front = front;
     open->largest_rank = -1;
     struct k25_nccl_run *run = &open->run;
@@ -48,11 +49,10 @@ bool k25_nccl_row_add(struct k25_nccl_reader *reader, struct k25_open_run *open,
                                       "nothing (--lenient keeps it)",
                                       (long long)wrong, (unsigned long long)row->bytes);
     }
-    void *more = k25_list_add(run->row, &run->rows, &open->room, sizeof *run->row);
-    if (more == NULL)
+    struct k25_nccl_row *added = K25_LIST_ADD(run->row, run->rows);
+    if (added == NULL)
         return k25_out_of_memory(reader->evidence.file, reader->evidence.error);
-    run->row = more;
-    run->row[run->rows - 1] = *row;
-    run->row[run->rows - 1].wrong = wrong > 0;
+    *added = *row;
+    added->wrong = wrong > 0;
     return true;
 }

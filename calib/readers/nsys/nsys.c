@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/list.h"
 
 enum { COLUMNS = 24, MOST_TABLES = 4096 };
 
@@ -18,7 +19,6 @@ enum column { IGNORED, NAME, CATEGORY, INSTANCES, TOTAL, AVG, MED, MIN, MAX, STD
 struct reader {
     struct k25_evidence evidence;
     struct k25_nsys *nsys;
-    size_t tables_room, rows_room;
     bool open;      /* between headings and the end of their rows */
     char separator; /* ',' ';' or a tab: CSV; '|': a box; ' ': columns */
     size_t columns, name;
@@ -140,12 +140,10 @@ static bool open_table(struct reader *r)
     if (nsys->tables == MOST_TABLES)
         return k25_fail_at(evidence->error, evidence->file, evidence->line, 1, "more than %d reports in one file",
                            MOST_TABLES);
-    void *more = k25_list_add(nsys->table, &nsys->tables, &r->tables_room, sizeof *nsys->table);
-    if (more == NULL)
+    struct k25_nsys_table *table = K25_LIST_ADD(nsys->table, nsys->tables);
+    if (table == NULL)
         return k25_out_of_memory(evidence->file, evidence->error);
-    nsys->table = more;
-    nsys->table[nsys->tables - 1].line = evidence->line;
-    r->rows_room = 0;
+    table->line = evidence->line;
     r->open = true;
     return true;
 }
@@ -273,11 +271,10 @@ static bool add(struct reader *r, struct k25_nsys_row *row, struct k25_span name
     row->truncated = k25_name_cut(name);
     if (row->name == NULL)
         return false;
-    void *more = k25_list_add(table->row, &table->rows, &r->rows_room, sizeof *table->row);
-    if (more == NULL)
+    struct k25_nsys_row *added = K25_LIST_ADD(table->row, table->rows);
+    if (added == NULL)
         return k25_out_of_memory(r->evidence.file, r->evidence.error);
-    table->row = more;
-    table->row[table->rows - 1] = *row;
+    *added = *row;
     table->total_ns += row->total_ns;
     return true;
 }

@@ -1,4 +1,5 @@
 #include "calib/readers/nsys/sqlite.h"
+#include "base/list.h"
 
 #include <errno.h>
 #include <math.h>
@@ -30,7 +31,7 @@ struct reader {
     struct k25_error *error;
     struct k25_nsys_database *out;
     struct group *group;
-    size_t groups, room;
+    size_t groups;
     uint32_t *slot; /* hashed by device, process and name: 1 + the index of a group, 0: free */
 };
 
@@ -244,16 +245,14 @@ static struct group *group_of(struct reader *r, int64_t device, int64_t process,
         k25_fail(r->error, K25_BAD_INPUT, "%s: more than %d names of kernels", r->path, MOST_GROUPS);
         return NULL;
     }
-    void *more = k25_list_add(r->group, &r->groups, &r->room, sizeof *r->group);
-    if (more == NULL) {
+    struct group *added = K25_LIST_ADD(r->group, r->groups);
+    if (added == NULL) {
         k25_out_of_memory(r->path, r->error);
         return NULL;
     }
-    r->group = more;
     r->slot[at] = (uint32_t)r->groups;
-    r->group[r->groups - 1] =
-        (struct group){.device = device, .process = process, .name = name, .min = INFINITY, .max = 0};
-    return &r->group[r->groups - 1];
+    *added = (struct group){.device = device, .process = process, .name = name, .min = INFINITY, .max = 0};
+    return added;
 }
 
 static int64_t or_none(sqlite3_stmt *statement, int column)
@@ -418,17 +417,16 @@ static bool make_device(struct reader *r, const struct group *group, size_t grou
 
 static bool make_devices(struct reader *r)
 {
-    size_t first = 0, room = 0;
+    size_t first = 0;
     qsort(r->group, r->groups, sizeof *r->group, by_device_and_total);
     for (size_t i = 1; i <= r->groups; i++) {
         const struct group *group = &r->group[first];
         if (i < r->groups && r->group[i].device == group->device && r->group[i].process == group->process)
             continue;
-        void *more = k25_list_add(r->out->device, &r->out->devices, &room, sizeof *r->out->device);
-        if (more == NULL)
+        struct k25_nsys_device *device = K25_LIST_ADD(r->out->device, r->out->devices);
+        if (device == NULL)
             return k25_out_of_memory(r->path, r->error);
-        r->out->device = more;
-        if (!make_device(r, group, i - first, &r->out->device[r->out->devices - 1]))
+        if (!make_device(r, group, i - first, device))
             return false;
         first = i;
     }

@@ -24,7 +24,6 @@ struct k25_open_table {
     enum k25_profiler_state state;
     struct k25_span front; /* of its first line */
     struct k25_profiler_table table;
-    size_t room;
     size_t columns;
     enum k25_profiler_column column[K25_TABLE_COLUMNS];
     size_t start[K25_TABLE_COLUMNS], end[K25_TABLE_COLUMNS]; /* of the dashes, in bytes behind the front */
@@ -36,7 +35,7 @@ struct k25_profiler_reader {
     struct k25_evidence evidence;
     struct k25_profiler_tables *tables;
     struct k25_open_table *open;
-    size_t count, room;
+    size_t count;
 };
 
 struct k25_open_table *k25_profiler_open(struct k25_profiler_reader *reader, struct k25_span front);

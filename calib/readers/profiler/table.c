@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/list.h"
 #include "base/text.h"
 #include "calib/readers/profiler/internal.h"
 
@@ -303,18 +304,14 @@ static bool judge(struct k25_profiler_reader *reader, struct k25_open_table *ope
     return true;
 }
 
-static bool keep_table(struct k25_profiler_reader *reader, struct k25_open_table *open, size_t *room)
+static bool keep_table(struct k25_profiler_reader *reader, struct k25_open_table *open)
 {
     struct k25_profiler_tables *tables = reader->tables;
-    void *more = k25_list_add(tables->table, &tables->tables, room, sizeof *tables->table);
-    open->table.tag = more == NULL ? NULL : k25_front_tag(&tables->arena, open->front);
-    if (more != NULL)
-        tables->table = more;
-    if (open->table.tag == NULL) {
-        tables->tables -= more != NULL;
+    open->table.tag = k25_front_tag(&tables->arena, open->front);
+    struct k25_profiler_table *kept = open->table.tag == NULL ? NULL : K25_LIST_ADD(tables->table, tables->tables);
+    if (kept == NULL)
         return k25_out_of_memory(reader->evidence.file, reader->evidence.error);
-    }
-    tables->table[tables->tables - 1] = open->table;
+    *kept = open->table;
     open->table.row = NULL;
     return true;
 }
@@ -322,10 +319,9 @@ static bool keep_table(struct k25_profiler_reader *reader, struct k25_open_table
 static bool finish(struct k25_profiler_reader *reader)
 {
     struct k25_evidence *evidence = &reader->evidence;
-    size_t room = 0;
     for (size_t i = 0; i < reader->count; i++) {
         bool keep;
-        if (!judge(reader, &reader->open[i], &keep) || (keep && !keep_table(reader, &reader->open[i], &room)))
+        if (!judge(reader, &reader->open[i], &keep) || (keep && !keep_table(reader, &reader->open[i])))
             return false;
     }
     if (reader->tables->tables > 0)

@@ -309,18 +309,3 @@ bool k25_name_cut(struct k25_span name)
     }
     return false;
 }
-
-void *k25_list_add(void *list, size_t *count, size_t *room, size_t size)
-{
-    if (*count == *room) {
-        size_t more = *room == 0 ? 16 : 2 * *room;
-        void *larger = reallocarray(list, more, size);
-        if (larger == NULL)
-            return NULL;
-        list = larger;
-        *room = more;
-    }
-    memset((char *)list + *count * size, 0, size);
-    ++*count;
-    return list;
-}

@@ -81,9 +81,6 @@ double k25_time_unit(struct k25_span unit);
 /* The name ends in "..." or an ellipsis: its writer cut it. */
 bool k25_name_cut(struct k25_span name);
 
-/* Room for one more entry in a list of `size`-byte entries, zeroed; NULL when memory is out. */
-void *k25_list_add(void *list, size_t *count, size_t *room, size_t size);
-
 bool k25_out_of_memory(const char *file, struct k25_error *error); /* false */
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/list.h"
 #include "cli/cli.h"
 
 /* What one call works on. */
@@ -39,12 +40,9 @@ static const char *base_name(const char *path)
 static bool add_source(struct reading *r, const char *path, const char *bytes, size_t size)
 {
     struct cli_evidence *e = r->evidence;
-    struct k25_calibration_evidence *more = realloc(e->file, ((size_t)e->sources + 1) * sizeof *more);
-    if (more == NULL)
+    struct k25_calibration_evidence *file = K25_LIST_ADD(e->file, e->sources);
+    if (file == NULL)
         return out_of_memory(r->error);
-    e->file = more;
-    struct k25_calibration_evidence *file = &e->file[e->sources++];
-    memset(file, 0, sizeof *file);
     snprintf(file->file, sizeof file->file, "%s", base_name(path));
     if (bytes != NULL)
         snprintf(file->crc64, sizeof file->crc64, "%016llx",
@@ -137,12 +135,16 @@ static bool read_bench(struct reading *r, const char *path)
 static bool read_kernels(struct reading *r, const char *path)
 {
     struct cli_evidence *e = r->evidence;
-    struct k25_kernel_table **more = realloc(e->table, (e->tables + 1) * sizeof *more);
-    if (more == NULL)
+    struct k25_kernel_table *table = k25_kernel_table_read(path, &r->scenario->machine, r->error);
+    if (table == NULL)
+        return false;
+    struct k25_kernel_table **added = K25_LIST_ADD(e->table, e->tables);
+    if (added == NULL) {
+        k25_kernel_table_free(table);
         return out_of_memory(r->error);
-    e->table = more;
-    more[e->tables] = k25_kernel_table_read(path, &r->scenario->machine, r->error);
-    return more[e->tables] != NULL && ++e->tables > 0 && add_file(r, path);
+    }
+    *added = table;
+    return add_file(r, path);
 }
 
 /* The one pair of group and variant with rows to fit. */

@@ -47,9 +47,10 @@ double inspect_unclassified_share(const struct k25_capture *capture);
 
 /* ---- inspect_notes.c ---- */
 
+typedef char inspect_note[1400];
 struct inspect_notes {
-    char (*text)[1400];
-    size_t count, room;
+    inspect_note *text;
+    size_t count;
     bool failed;
 };
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "cli/commands/inspect/inspect.h"
 
 static void note(struct inspect_notes *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -12,18 +13,13 @@ static void note(struct inspect_notes *notes, const char *format, ...) __attribu
 static void note(struct inspect_notes *notes, const char *format, ...)
 {
     va_list arguments;
-    if (notes->count == notes->room) {
-        size_t room = notes->room > 0 ? notes->room * 2 : 16;
-        void *text = realloc(notes->text, room * sizeof *notes->text);
-        if (text == NULL) {
-            notes->failed = true;
-            return;
-        }
-        notes->text = text;
-        notes->room = room;
+    inspect_note *text = K25_LIST_ADD(notes->text, notes->count);
+    if (text == NULL) {
+        notes->failed = true;
+        return;
     }
     va_start(arguments, format);
-    vsnprintf(notes->text[notes->count++], sizeof *notes->text, format, arguments);
+    vsnprintf(*text, sizeof *text, format, arguments);
     va_end(arguments);
 }
 
