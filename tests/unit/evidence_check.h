@@ -42,15 +42,4 @@
 
 static const struct k25_evidence_options lenient = {.lenient = true};
 
-/* Path of a real file below data/captures; false and a loud line when that folder is not there. */
-static inline bool shared_file(const char *name, char *path, size_t size)
-{
-    const char *shared = getenv("K25_SHARED");
-    snprintf(path, size, "%s/data/captures/%s", shared ? shared : K25_SOURCE_DIR "/../shared", name);
-    if (access(path, R_OK) == 0)
-        return true;
-    print_message("SKIPPED: no file %s (set K25_SHARED)\n", path);
-    return false;
-}
-
 #endif

@@ -212,45 +212,6 @@ static void keeps_what_was_good(void **state)
     k25_bench_free(bench);
 }
 
-static void real_files(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *file, *error;
-        size_t runs;
-        double completed, tpot_ms; /* median of the first */
-    } cases[] = {
-        {"bugs/95_bench_nan_inf.json", NULL, 1, 4, 25},
-        {"bugs/97_bench_all_failed.json", "0 completed", 0, 0, 0},
-        {"samples/bench_console_dsv3.txt", NULL, 1, 1, 15.85},
-        {"samples/bench_console_glm5_specdecode.txt", NULL, 1, 32, 34.58},
-        {"samples/bench_console_kimi_k2.txt", NULL, 3, 8, 31.49},
-        {"samples/bench_console_kimi_k2_think_tp8_dcp8.txt", NULL, 2, 998, 473.04},
-        {"samples/bench_inferencex_glm5_tp8_seconds.json", NULL, 1, 160, 33.614915054966145},
-        {"samples/bench_vllm_qwen3vl8b_openai_1qps.json", NULL, 1, 200, 27.67841275561395},
-        {"samples/execution_details_vllm_decode.json", ":2:3: no benchmark result: no 'completed'", 0, 0, 0},
-        {"bugs/00_clean_reference.json", "no benchmark result", 0, 0, 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct k25_error error = {0};
-        char path[4096];
-        if (!shared_file(cases[i].file, path, sizeof path))
-            continue;
-        struct k25_bench *bench = k25_bench_read(path, NULL, &error);
-        if (cases[i].error != NULL) {
-            assert_null(bench);
-            assert_says(error, cases[i].error);
-            continue;
-        }
-        if (bench == NULL)
-            fail_msg("%s", error.message);
-        assert_int_equal(bench->runs, cases[i].runs);
-        assert_near(bench->run[0].completed, cases[i].completed);
-        assert_near(bench->run[0].tpot.median, cases[i].tpot_ms);
-        k25_bench_free(bench);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,7 +222,6 @@ int main(void)
         cmocka_unit_test(printed_block),
         cmocka_unit_test(refuses),
         cmocka_unit_test(keeps_what_was_good),
-        cmocka_unit_test(real_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

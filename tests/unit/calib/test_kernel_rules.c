@@ -1,6 +1,4 @@
-/* Kernel classes: the names that catch naive rules, a user's file in front, every fault, and all the names we
- * have. */
-#include "base/csv.h"
+/* Kernel classes: the names that catch naive rules, a user's file in front, every fault. */
 #include "calib/rules/kernel_rules.h"
 #include "tests/unit/evidence_check.h"
 
@@ -268,46 +266,12 @@ static void refuses(void **state)
     assert_says(error, "/nonexistent/k.yaml");
 }
 
-/* All 1,645 names that were collected, class and category; and how many of them keep their class when a table cuts
- * them at 55 characters. */
-static void all_names(void **state)
-{
-    (void)state;
-    struct k25_error error = {0};
-    char path[4096];
-    if (!shared_file("kernels.csv", path, sizeof path))
-        return;
-    struct k25_csv *csv = k25_csv_read(path, &error);
-    assert_non_null(csv);
-    int name = k25_csv_column(csv, "name"), group = k25_csv_column(csv, "class");
-    int category = k25_csv_column(csv, "category");
-    size_t wrong = 0, kept = 0;
-    for (size_t i = 0; i < csv->rows; i++) {
-        const char *text = k25_csv_cell(csv, i, name);
-        int id = k25_kernel_rules_class(house, text);
-        const struct k25_rule_class *class = k25_kernel_rules_describe(house, id);
-        if (strcmp(class->group, k25_csv_cell(csv, i, group)) != 0 ||
-            strcmp(class->name, k25_csv_cell(csv, i, category)) != 0) {
-            print_message("%s: %s, expected %s\n", text, class->name, k25_csv_cell(csv, i, category));
-            wrong++;
-        }
-        char cut[56];
-        bool longer = strlen(text) > 55;
-        snprintf(cut, sizeof cut, "%.*s%s", longer ? 52 : 55, text, longer ? "..." : "");
-        kept += k25_kernel_rules_class(house, cut) == id;
-    }
-    print_message("%zu names, %zu wrong; cut at 55 characters %zu keep their class\n", csv->rows, wrong, kept);
-    assert_int_equal(wrong, 0);
-    assert_true(kept > csv->rows * 9 / 10);
-    k25_csv_free(csv);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collisions), cmocka_unit_test(base_names), cmocka_unit_test(long_names),
         cmocka_unit_test(classes),    cmocka_unit_test(patterns),   cmocka_unit_test(file_in_front),
-        cmocka_unit_test(refuses),    cmocka_unit_test(all_names),
+        cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, load_house, free_house);
 }

@@ -261,65 +261,12 @@ static void json_reports(void **state)
            "keeps it)");
 }
 
-static void real_files(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *file, *error, *op;
-        size_t rows;
-        int ranks;
-        double first_us, last_us;
-    } cases[] = {
-        {"bugs/85_nccl_wrong_results.txt", "wrong results: 248 wrong elements in the row of 8192 bytes", 0, 0, 0, 0, 0},
-        {"bugs/86_nccl_avg_busbw_zero.txt", NULL, "all_reduce", 2, 8, 24.2, 24.1},
-        {"bugs/87_nccl_alltoall_na.txt", NULL, "alltoall", 2, 8, 31.5, 40.25},
-        {"bugs/89_nccl_hang_no_rows.txt",
-         "no rows: no data rows behind the headings, the run failed: "
-         "hostA:1000:1000 [0] misc/strongsuspect.cc:1 NCCL WARN Cuda failure 719",
-         0, 0, 0, 0, 0},
-        {"bugs/90_nccl_mpirun_tag_and_noise.txt", NULL, "all_reduce", 2, 8, 24.2, 24.1},
-        {"samples/nccl_128gpu_error_exponent_cut.txt", NULL, "all_reduce", 6, 0, 93.73, 120.9},
-        {"samples/nccl_b200_8gpu_allreduce_oop_only.txt", NULL, "all_reduce", 12, 8, 80.32, 35561},
-        {"samples/nccl_h100_2x8_allreduce.txt", NULL, "all_reduce", 32, 16, 172.7, 68195},
-        {"samples/nccl_h200_8gpu_single_row.txt", NULL, "all_reduce", 1, 8, 31533, 31533},
-        {"samples/nccl_json_pr318_alltoall.txt", NULL, "alltoall", 2, 0, 1494.278386, 2846.555628},
-        {"samples/nccl_rtx4090_4gpu_p2p_allreduce.txt", NULL, "all_reduce", 21, 4, 18.46, 63624},
-        {"samples/nccl_rtx4090_6gpu_single_row.txt", NULL, "all_reduce", 1, 6, 2275.1, 2275.1},
-        {"samples/nccl_rtx6000d_2x8_alltoall_noise.txt", NULL, "alltoall", 24, 16, 55.66, 224292},
-        {"samples/nccl_rtxpro6000_2gpu_trx40_allreduce.txt", NULL, "all_reduce", 9, 2, 473.75, 113682},
-        {"samples/nccl_rtxpro6000_2nodes_failed.txt", "NCCL WARN Cuda failure 'named symbol not found'", 0, 0, 0, 0, 0},
-        {"bugs/75_table_over_100_percent.txt", "no rows and no headings", 0, 0, 0, 0, 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct k25_error error = {0};
-        char path[4096];
-        if (!shared_file(cases[i].file, path, sizeof path))
-            continue;
-        struct k25_nccl_tests *tests = k25_nccl_tests_read(path, NULL, &error);
-        if (cases[i].error != NULL) {
-            assert_null(tests);
-            assert_says(error, cases[i].error);
-            continue;
-        }
-        if (tests == NULL)
-            fail_msg("%s", error.message);
-        const struct k25_nccl_run *run = &tests->run[0];
-        assert_int_equal(tests->runs, 1);
-        assert_string_equal(run->op, cases[i].op);
-        assert_int_equal(run->rows, cases[i].rows);
-        assert_int_equal(run->ranks, cases[i].ranks);
-        assert_near(run->row[0].out_of_place.us, cases[i].first_us);
-        assert_near(run->row[run->rows - 1].out_of_place.us, cases[i].last_us);
-        k25_nccl_tests_free(tests);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_run),  cmocka_unit_test(old_columns), cmocka_unit_test(names_the_collective),
         cmocka_unit_test(among_noise),  cmocka_unit_test(refuses),     cmocka_unit_test(options),
-        cmocka_unit_test(json_reports), cmocka_unit_test(real_files),
+        cmocka_unit_test(json_reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,46 +198,6 @@ static void refuses_databases(void **state)
     assert_bad_input(error, "/nonexistent/x.csv: no such file");
 }
 
-static void real_files(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *file, *error;
-        size_t rows;
-        double total_ns;
-    } cases[] = {
-        {"bugs/100_nsys_no_kernel_data.csv", "SKIPPED: p.sqlite does not contain CUDA kernel data.", 0, 0},
-        {"bugs/102_nsys_thousands.txt", NULL, 2, 2056667},
-        {"bugs/103_nsys_graph_level_only.sqlite", "an SQLite export of nsys", 0, 0},
-        {"bugs/104_nsys_two_devices.sqlite", "nsys stats -r cuda_gpu_kern_sum", 0, 0},
-        {"bugs/105_nsys_cut_qdstrm.qdstrm", "qdstrm", 0, 0},
-        {"samples/nsys_console_thousands_a100.txt", "no kernel summary among its reports", 0, 0},
-        {"samples/nsys_gui_csv_mixtral_ep4_eplb_on.csv", NULL, 94, 224513176144},
-        {"samples/nsys_stats_cuda_gpu_kern_sum.csv", NULL, 12, 198496275},
-        {"samples/nsys_stats_llama70b_with_preamble.csv", NULL, 12, 67577843183},
-        {"samples/nsys_table_dsr1_671b_b200_vllm.txt", NULL, 14, 26419250755},
-        {"samples/synthetic_nsys_export.sqlite", "nsys stats -r cuda_gpu_kern_sum", 0, 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct k25_error error = {0};
-        char path[4096];
-        if (!shared_file(cases[i].file, path, sizeof path))
-            continue;
-        struct k25_nsys *nsys = k25_nsys_read(path, NULL, &error);
-        if (cases[i].error != NULL) {
-            assert_null(nsys);
-            assert_says(error, cases[i].error);
-            continue;
-        }
-        if (nsys == NULL)
-            fail_msg("%s", error.message);
-        assert_int_equal(nsys->tables, 1);
-        assert_int_equal(nsys->table[0].rows, cases[i].rows);
-        assert_near(nsys->table[0].total_ns, cases[i].total_ns);
-        k25_nsys_free(nsys);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,7 +209,6 @@ int main(void)
         cmocka_unit_test(refuses),
         cmocka_unit_test(keeps_what_was_good),
         cmocka_unit_test(refuses_databases),
-        cmocka_unit_test(real_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,56 +293,6 @@ static void unfinished(void **state)
     }
 }
 
-/* The time of a class on one device. */
-static double class_us(const struct k25_kernel_rules *rules, const struct k25_nsys_device *device, const char *class)
-{
-    double ns = 0;
-    for (size_t i = 0; i < device->table.rows; i++) {
-        const struct k25_nsys_row *row = &device->table.row[i];
-        if (k25_kernel_rules_class(rules, row->name) == k25_kernel_rules_find(rules, class))
-            ns += row->total_ns;
-    }
-    return ns * 1e-3;
-}
-
-static void real_files(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *file;
-        int64_t kernels;
-        double allreduce_us[2], total_us[2];
-    } cases[] = {
-        {"bugs/104_nsys_two_devices.sqlite", 4, {9.125, 9.125}, {39.625, 39.625}},
-        {"samples/synthetic_nsys_export.sqlite", 2928, {7542.477, 7143.749}, {18570.552, 18167.416}},
-    };
-    struct k25_error error = {0};
-    char file[4096];
-    struct k25_kernel_rules *rules = k25_kernel_rules_load(K25_SOURCE_DIR "/calib/rules/kernels.yaml", NULL, &error);
-    assert_non_null(rules);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        if (!shared_file(cases[i].file, file, sizeof file))
-            continue;
-        struct k25_nsys_database *nsys = k25_nsys_sqlite_read(file, NULL, &error);
-        if (nsys == NULL)
-            fail_msg("%s", error.message);
-        assert_int_equal(nsys->kernels, cases[i].kernels);
-        assert_int_equal(nsys->graph_kernels, cases[i].kernels);
-        assert_int_equal(nsys->devices, 2);
-        for (int rank = 0; rank < 2; rank++) {
-            assert_int_equal(nsys->device[rank].device, rank);
-            assert_near(class_us(rules, &nsys->device[rank], "allreduce"), cases[i].allreduce_us[rank]);
-            assert_near(nsys->device[rank].table.total_ns * 1e-3, cases[i].total_us[rank]);
-        }
-        k25_nsys_sqlite_free(nsys);
-    }
-    k25_kernel_rules_free(rules);
-    if (shared_file("bugs/103_nsys_graph_level_only.sqlite", file, sizeof file)) {
-        assert_null(k25_nsys_sqlite_read(file, NULL, &error));
-        assert_says(error, ONLY);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,7 +306,6 @@ int main(void)
         cmocka_unit_test(no_database),
         cmocka_unit_test(cut),
         cmocka_unit_test(unfinished),
-        cmocka_unit_test(real_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -235,55 +235,6 @@ static void rank_from_name(void **state)
     }
 }
 
-static void real_files(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *file, *error; /* NULL: read */
-        size_t tables, rows;
-        double kernel_us;
-    } cases[] = {
-        {"bugs/75_table_over_100_percent.txt", NULL, 1, 5, 143.75},
-        {"bugs/76_table_prefixed_interleaved.txt", NULL, 2, 10, 287.5},
-        {"bugs/78_table_mixed_units.txt", NULL, 1, 3, 1500000},
-        {"bugs/79_table_cpu_only.txt", "no CUDA columns in a table of 1 row", 0, 0, 0},
-        {"bugs/80_layerwise_no_graph_kernels.txt", "no kernel time", 0, 0, 0},
-        {"samples/key_averages_2020_old_headings.txt", NULL, 1, 2, 0},
-        {"samples/key_averages_exllama_2023_cut.txt", NULL, 1, 4, 0},
-        {"samples/key_averages_narrow_linear_h100.txt", NULL, 1, 9, 687.139},
-        {"samples/layerwise_table_nm_vllm_cudagraph.txt", NULL, 1, 7, 1704},
-        {"samples/log_vllm_cpu_only_table.txt", "no CUDA columns in a table of 2 rows", 0, 0, 0},
-        {"samples/profiler_out_0_vllm_omni_hopper.txt", NULL, 1, 59, 1235722},
-        {"samples/profiler_out_dsr1_mi300x_tp8.txt", NULL, 1, 13, 5293000},
-        {"samples/profiler_out_h100_flash_attn_cut.txt", ":6:131: a row of 7 cells, expected 11", 0, 0, 0},
-        {"samples/nccl_h200_8gpu_single_row.txt", "no table of rows", 0, 0, 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct k25_error error = {0};
-        char path[4096];
-        if (!shared_file(cases[i].file, path, sizeof path))
-            continue;
-        struct k25_profiler_tables *tables = k25_profiler_tables_read(path, NULL, &error);
-        if (cases[i].error != NULL) {
-            assert_null(tables);
-            assert_says(error, cases[i].error);
-            continue;
-        }
-        if (tables == NULL)
-            fail_msg("%s", error.message);
-        size_t rows = 0;
-        double us = 0;
-        for (size_t j = 0; j < tables->tables; j++) {
-            rows += tables->table[j].rows;
-            us += (double)tables->table[j].kernel_ns / 1e3;
-        }
-        assert_int_equal(tables->tables, cases[i].tables);
-        assert_int_equal(rows, cases[i].rows);
-        assert_near(us, cases[i].kernel_us);
-        k25_profiler_tables_free(tables);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,7 +242,7 @@ int main(void)
         cmocka_unit_test(other_columns),     cmocka_unit_test(tells_writers_apart),
         cmocka_unit_test(passes_over_noise), cmocka_unit_test(layerwise),
         cmocka_unit_test(refuses),           cmocka_unit_test(keeps_what_was_good),
-        cmocka_unit_test(rank_from_name),    cmocka_unit_test(real_files),
+        cmocka_unit_test(rank_from_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Residual tables: values between, at and beyond the sites by hand; made of kernel tables; in a calibration set
- * and back; in a prediction; and the bars that hidden halves of calib/kernels_measured must reach. */
+ * and back; in a prediction. What they are worth on measured kernels: test_kernel_table.c. */
 #include "tests/unit/physics_check.h"
 
 #include "calib/fit/calibration.h"
@@ -342,70 +342,15 @@ static void a_prediction_takes_them(void **state)
     k25_residuals_free(&residuals);
 }
 
-/* ---- the bars ---- */
-
-/* `families` of the table with `part` in their name must have a hidden half within `bar`. */
-static void hidden_half(const char *name, const char *part, double bar, int families)
-{
-    char path[1024];
-    snprintf(path, sizeof path, K25_SOURCE_DIR "/calib/kernels_measured/%s.csv.gz", name);
-    struct k25_error error = {0};
-    struct k25_kernel_scores scores;
-    struct k25_kernel_table *table = k25_kernel_table_read(path, &machine, &error);
-    if (table == NULL || !k25_kernel_table_score(table, &priors, &scores, &error))
-        fail_msg("%s", error.message);
-    int met = 0;
-    for (int i = 0; i < table->families; i++) {
-        const struct k25_kernel_score *score = &scores.family[i];
-        if (strstr(table->family[i].name, part) == NULL || !score->tabulated)
-            continue;
-        print_message("%s: formula %.2f %%, with its table %.2f %%\n", table->family[i].name, 100 * score->median,
-                      100 * score->residual_median);
-        assert_true(score->residual_median <= bar);
-        assert_true(score->residual_mean < score->mean && score->residual_p90 < score->p90);
-        met++;
-    }
-    assert_int_equal(met, families);
-    k25_kernel_scores_free(&scores);
-    k25_kernel_table_free(table);
-}
-
-static void hidden_products(void **state)
-{
-    (void)state;
-    hidden_half("gemm", " bfloat16", 0.04, 1);
-}
-
-static void hidden_experts(void **state)
-{
-    (void)state;
-    hidden_half("moe", "int4_wo", 0.05, 2);
-}
-
-static void hidden_blocks(void **state)
-{
-    (void)state;
-    hidden_half("mla_decode", "module", 0.05, 4);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_sites_it_is_zero),
-        cmocka_unit_test(one_site_fades),
-        cmocka_unit_test(two_sites_are_interpolated),
-        cmocka_unit_test(sites_of_one_shape_are_one),
-        cmocka_unit_test(a_field_is_met_at_every_site),
-        cmocka_unit_test(a_product_measured_twice_as_long),
-        cmocka_unit_test(a_block_is_booked_on_its_attention),
-        cmocka_unit_test(other_kernels_have_none),
-        cmocka_unit_test(a_large_table_is_thinned),
-        cmocka_unit_test(a_set_carries_its_tables),
-        cmocka_unit_test(mistakes_have_a_position),
-        cmocka_unit_test(a_prediction_takes_them),
-        cmocka_unit_test(hidden_products),
-        cmocka_unit_test(hidden_experts),
-        cmocka_unit_test(hidden_blocks),
+        cmocka_unit_test(without_sites_it_is_zero),           cmocka_unit_test(one_site_fades),
+        cmocka_unit_test(two_sites_are_interpolated),         cmocka_unit_test(sites_of_one_shape_are_one),
+        cmocka_unit_test(a_field_is_met_at_every_site),       cmocka_unit_test(a_product_measured_twice_as_long),
+        cmocka_unit_test(a_block_is_booked_on_its_attention), cmocka_unit_test(other_kernels_have_none),
+        cmocka_unit_test(a_large_table_is_thinned),           cmocka_unit_test(a_set_carries_its_tables),
+        cmocka_unit_test(mistakes_have_a_position),           cmocka_unit_test(a_prediction_takes_them),
     };
     return cmocka_run_group_tests(tests, prepare, leave_folder);
 }

@@ -1,4 +1,4 @@
-/* Import of Hugging Face configs: small ones written here, and the 24 in ../shared/data/configs. */
+/* Import of Hugging Face configs: small ones written here, and those of public models in tests/unit/model/configs. */
 #include "tests/unit/model_check.h"
 
 #include "model/hf/hf.h"
@@ -345,17 +345,7 @@ static void a_separate_quant_config(void **state)
     free(text);
 }
 
-/* The folder of the shared configs, NULL (and a line that says so) when it is not there. */
-static const char *configs(void)
-{
-    static char path[512];
-    const char *shared = getenv("K25_SHARED");
-    snprintf(path, sizeof path, "%s/data/configs/", shared ? shared : K25_SOURCE_DIR "/../shared");
-    if (access(path, R_OK) == 0)
-        return path;
-    print_message("skipped: no folder %s (set K25_SHARED)\n", path);
-    return NULL;
-}
+#define CONFIGS K25_SOURCE_DIR "/tests/unit/model/configs/"
 
 static const struct {
     const char *file; /* without _config.json */
@@ -415,17 +405,14 @@ static void assert_equals_zoo(struct result *r, const char *name, const char *sc
     free(printed);
 }
 
-static void shared_configs_import(void **state)
+static void public_configs_import(void **state)
 {
     (void)state;
-    const char *folder = configs();
-    if (!folder)
-        skip();
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct result r = {0};
         char path[640], quant[640];
-        snprintf(path, sizeof path, "%s%s_config.json", folder, files[i].file);
-        snprintf(quant, sizeof quant, "%s%s_hf_quant_config.json", folder, files[i].file);
+        snprintf(path, sizeof path, CONFIGS "%s_config.json", files[i].file);
+        snprintf(quant, sizeof quant, CONFIGS "%s_hf_quant_config.json", files[i].file);
         if (!k25_hf_import(path, files[i].separate ? quant : NULL, NULL, &r.a, &r.w, &r.error))
             fail_msg("%s", r.error.message);
         assert_string_equal(r.w.name, files[i].scheme);
@@ -439,16 +426,13 @@ static void shared_configs_import(void **state)
 static void reconstructed_configs_import(void **state)
 {
     (void)state;
-    const char *folder = configs();
-    if (!folder)
-        skip();
     static const char *const names[] = {"GLM-4.5-Air", "GLM-4.6"};
     static const double totals[] = {106.85e9, 352.8e9}; /* 106 B and 353 B (kimi.md, section 3) */
     for (size_t i = 0; i < 2; i++) {
         struct result r = {0};
         char path[640];
         double n[K25_TENSORS], total = 0;
-        snprintf(path, sizeof path, "%szai-org--%s_config.reconstructed.json", folder, names[i]);
+        snprintf(path, sizeof path, CONFIGS "zai-org--%s_config.reconstructed.json", names[i]);
         if (!k25_hf_import(path, NULL, NULL, &r.a, &r.w, &r.error))
             fail_msg("%s", r.error.message);
         assert_string_equal(r.a.name, i == 0 ? "glm-4.5-air" : "glm-4.6");
@@ -492,7 +476,7 @@ int main(void)
         cmocka_unit_test(groups_with_targets),
         cmocka_unit_test(patterns_that_do_not_fit),
         cmocka_unit_test(a_separate_quant_config),
-        cmocka_unit_test(shared_configs_import),
+        cmocka_unit_test(public_configs_import),
         cmocka_unit_test(reconstructed_configs_import),
         cmocka_unit_test(names_come_from_paths),
     };
