@@ -45,14 +45,13 @@ size_t k25_advise(const struct k25_question *question, const struct k25_params *
     struct k25_observed list[K25_MAX_ADVICE], target = {.kind = K25_OBSERVED_STEP, .question = *question};
     char what[K25_MAX_ADVICE][128];
     double g[K25_PARAMS], h[K25_PARAMS];
-    k25_gradient_of(k25_observed_predict, &target, params, u, g);
+    k25_observed_predict(&target, params, g);
     double before = k25_covariance_of(g, g, u);
     *sd_before = sqrt(before);
     size_t count = 0, n = candidates(question, list, what);
     for (size_t i = 0; i < n; i++) {
-        if (!(k25_observed_predict(&list[i], params) > 0))
+        if (!(k25_observed_predict(&list[i], params, h) > 0))
             continue;
-        k25_gradient_of(k25_observed_predict, &list[i], params, u, h);
         double cross = k25_covariance_of(g, h, u);
         double after = before - cross * cross / (k25_covariance_of(h, h, u) + NOISE * NOISE);
         if (sqrt(fmax(after, 0)) > 0.99 * *sd_before)

@@ -12,7 +12,6 @@
 static const double HUBER = 2.5;    /* sigmas beyond which a row counts linearly */
 static const int REWEIGHTS = 6;     /* passes of reweighting at most; weights settle after two or three */
 static const double SETTLED = 0.02; /* change of a weight that moves no parameter */
-static const double STEP = 1e-5;    /* of ln theta in the Jacobian: central differences */
 
 /* One problem: which rows take part, which parameters move, and the weights of this pass. */
 struct problem {
@@ -33,10 +32,11 @@ static void params_at(const struct problem *problem, const gsl_vector *x, struct
         params->value[problem->id[j]] = exp(gsl_vector_get(x, j));
 }
 
-static double residual(const struct problem *problem, size_t i, const struct k25_params *params)
+/* `slope` as in k25_observation_model. */
+static double residual(const struct problem *problem, size_t i, const struct k25_params *params, double *slope)
 {
     const struct k25_observation *o = &problem->observations[problem->row[i]];
-    return (log(o->predict(o->context, params)) - log(o->measured)) / o->sigma;
+    return (log(o->predict(o->context, params, slope)) - log(o->measured)) / o->sigma;
 }
 
 static int residuals(const gsl_vector *x, void *data, gsl_vector *f)
@@ -44,12 +44,15 @@ static int residuals(const gsl_vector *x, void *data, gsl_vector *f)
     const struct problem *problem = data;
     struct k25_params params;
     params_at(problem, x, &params);
+    bool finite = true;
+#pragma omp parallel for schedule(dynamic, 1) reduction(&& : finite)
     for (size_t i = 0; i < problem->rows; i++) {
-        double r = residual(problem, i, &params) * sqrt(problem->weight[i]);
-        if (!isfinite(r))
-            return GSL_EDOM;
+        double r = residual(problem, i, &params, NULL) * sqrt(problem->weight[i]);
+        finite = finite && isfinite(r);
         gsl_vector_set(f, i, r);
     }
+    if (!finite)
+        return GSL_EDOM;
     for (size_t j = 0; j < problem->free; j++) {
         int id = problem->id[j];
         double prior = (gsl_vector_get(x, j) - log(problem->priors->centre[id])) / problem->priors->spread[id];
@@ -61,16 +64,10 @@ static int residuals(const gsl_vector *x, void *data, gsl_vector *f)
 /* One row of the Jacobian: how the residual of an observation moves with every free parameter. */
 static void jacobian_row(const struct problem *problem, const struct k25_params *at, size_t i, gsl_matrix *J)
 {
-    struct k25_params params = *at;
-    for (size_t j = 0; j < problem->free; j++) {
-        int id = problem->id[j];
-        params.value[id] = at->value[id] * exp(STEP);
-        double above = residual(problem, i, &params);
-        params.value[id] = at->value[id] * exp(-STEP);
-        double below = residual(problem, i, &params);
-        params.value[id] = at->value[id];
-        gsl_matrix_set(J, i, j, (above - below) / (2 * STEP) * sqrt(problem->weight[i]));
-    }
+    double slope[K25_PARAMS], scale = sqrt(problem->weight[i]) / problem->observations[problem->row[i]].sigma;
+    residual(problem, i, at, slope);
+    for (size_t j = 0; j < problem->free; j++)
+        gsl_matrix_set(J, i, j, slope[problem->id[j]] * scale);
 }
 
 static int jacobian(const gsl_vector *x, void *data, gsl_matrix *J)
@@ -91,19 +88,17 @@ static int jacobian(const gsl_vector *x, void *data, gsl_matrix *J)
 static void find_free(struct problem *problem)
 {
     struct k25_params params;
+    bool moves[K25_PARAMS] = {false};
     memcpy(params.value, problem->priors->centre, sizeof params.value);
+    for (size_t i = 0; i < problem->rows; i++) {
+        double slope[K25_PARAMS];
+        residual(problem, i, &params, slope);
+        for (int id = 0; id < K25_PARAMS; id++)
+            moves[id] = moves[id] || slope[id] != 0;
+    }
     problem->free = 0;
     for (int id = 0; id < K25_PARAMS; id++) {
-        if (problem->priors->spread[id] <= 0)
-            continue;
-        bool moves = false;
-        for (size_t i = 0; i < problem->rows && !moves; i++) {
-            double here = residual(problem, i, &params);
-            params.value[id] = problem->priors->centre[id] * 1.01;
-            moves = residual(problem, i, &params) != here;
-            params.value[id] = problem->priors->centre[id];
-        }
-        if (moves)
+        if (moves[id] && problem->priors->spread[id] > 0)
             problem->id[problem->free++] = id;
     }
 }
@@ -115,7 +110,7 @@ static double reweight(struct problem *problem, const gsl_vector *x)
     double change = 0;
     params_at(problem, x, &params);
     for (size_t i = 0; i < problem->rows; i++) {
-        double r = fabs(residual(problem, i, &params));
+        double r = fabs(residual(problem, i, &params, NULL));
         double weight = r <= HUBER ? 1 : HUBER / r;
         change = fmax(change, fabs(weight - problem->weight[i]));
         problem->weight[i] = weight;
@@ -163,7 +158,7 @@ static bool finish(struct problem *problem, gsl_multifit_nlinear_workspace *work
     memcpy(fit->id, problem->id, sizeof fit->id);
     fit->chi2 = 0;
     for (size_t i = 0; i < problem->rows; i++)
-        fit->chi2 += problem->weight[i] * pow(residual(problem, i, &fit->params), 2);
+        fit->chi2 += problem->weight[i] * pow(residual(problem, i, &fit->params, NULL), 2);
     fit->covariance = calloc(n * n, sizeof *fit->covariance);
     if (fit->covariance == NULL)
         return k25_fail(error, K25_RESOURCE, "out of memory");

@@ -1,7 +1,7 @@
 /* One fit for all evidence: the maximum a posteriori parameters.
  *
  *     minimise  sum_i rho( ((ln predicted_i - ln measured_i) / sigma_i)^2 )  +  sum_j ((ln theta_j - ln centre_j) /
- * s_j)^2
+ *                                                                                      s_j)^2
  *
  * solved in ln theta by Levenberg-Marquardt (gsl_multifit_nlinear, trust region). rho is Huber's: a row further than
  * 2.5 sigma from the fit counts linearly, by reweighting. Every observation is a function of the parameters alone, so
@@ -16,8 +16,12 @@
 #include "base/error.h"
 #include "hw/params/params.h"
 
+/* The predicted number of an observation, > 0 where the parameters make sense. `slope`, unless it is NULL, is set to
+ * d ln(number) / d ln(theta) of every parameter, exact or by a documented difference. */
+typedef double k25_observation_model(const void *context, const struct k25_params *params, double *slope);
+
 struct k25_observation {
-    double (*predict)(const void *context, const struct k25_params *params); /* > 0 */
+    k25_observation_model *predict;
     const void *context;
     double measured; /* > 0, in the unit of predict */
     double sigma;    /* relative noise: standard deviation of ln(measured) */

@@ -44,8 +44,8 @@ bool k25_hold_out_split(const struct k25_priors *priors, const struct k25_observ
         if (!leave[i])
             continue;
         k25_fit_uncertainty(priors, &fit, o->sigma, u);
-        double spread = k25_spread_of(o->predict, o->context, &fit.params, u);
-        held_out[i] = (struct k25_held_out){o->predict(o->context, &fit.params), hypot(spread, u->noise)};
+        double slope[K25_PARAMS], predicted = o->predict(o->context, &fit.params, slope);
+        held_out[i] = (struct k25_held_out){predicted, hypot(k25_spread_of(slope, u), u->noise)};
     }
     if (ok)
         k25_fit_free(&fit);

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hw/collective/slopes.h"
+#include "model/predict/slopes.h"
+#include "model/predict/uncertainty.h"
+
 const char *const k25_bucket_names[] = {"products", "experts", "attention", "small kernels", NULL};
 
 static const double NO_BETTER = 1e-4; /* the smallest sigma: less is rounding of nanoseconds */
@@ -49,37 +53,61 @@ static int bucket_of_name(const struct k25_rule_class *class)
     return K25_BUCKET_SMALL;
 }
 
-static double bucket_time(const struct k25_prediction *p, int bucket)
+/* The seconds of a sum of parts, and its slopes where they are asked for. */
+static double sum_parts(const struct k25_question *question, const struct k25_params *params,
+                        const struct k25_prediction *p, const struct k25_part_weights *weights,
+                        struct k25_slopes *slopes)
 {
     double sum = 0;
     for (size_t i = 0; i < p->step_work.count; i++) {
-        const struct k25_operator *op = &p->step_work.op[i];
-        if (op->kind == K25_OP_KERNEL && bucket_of_call(op->call.class) == bucket)
-            sum += p->op[i].time;
+        if (p->step_work.op[i].kind == K25_OP_KERNEL)
+            sum += weights->kernel[i] * p->op[i].time;
+        else
+            sum += weights->transfer[i] * p->op[i].transfer + weights->wait[i] * p->op[i].wait;
     }
+    if (slopes != NULL)
+        k25_slopes_of_parts(question, params, p, weights, slopes);
     return sum;
 }
 
-/* Mean seconds of one AllReduce of the step: transfer, or transfer and wait. Messages within 1 % of `bytes` (all of the
- * hidden size where a capture does not say). */
-static double allreduce_time(const struct k25_prediction *p, double bytes, bool transfer, bool wait)
+static void weigh_bucket(const struct k25_prediction *p, int bucket, struct k25_part_weights *weights)
 {
-    double sum = 0, calls = 0;
     for (size_t i = 0; i < p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
-        if (op->kind != K25_OP_ALLREDUCE || (bytes > 0 && fabs(op->message / bytes - 1) > 0.01))
-            continue;
-        sum += (transfer ? p->op[i].transfer : 0) + (wait ? p->op[i].wait : 0);
-        calls += op->calls;
+        weights->kernel[i] = op->kind == K25_OP_KERNEL && bucket_of_call(op->call.class) == bucket;
     }
-    return calls > 0 ? sum / calls : 0;
 }
 
-/* Root mean square over collectives of a kind of the spread of one rank's arrival, sqrt(sigma^2 + (rho segment)^2). The
- * kinds differ in their segments, which tells the two parts apart. */
-static double jitter(const struct k25_prediction *p, int kind, const struct k25_params *params)
+/* The mean over the AllReduces of the step: transfer, wait, or both. Messages within 1 % of `bytes` (all of the hidden
+ * size where a capture does not say). */
+static void weigh_allreduces(const struct k25_prediction *p, double bytes, bool transfer, bool wait,
+                             struct k25_part_weights *weights)
 {
-    double squares = 0, calls = 0, segment = 0;
+    double calls = 0;
+    for (size_t i = 0; i < p->step_work.count; i++) {
+        const struct k25_operator *op = &p->step_work.op[i];
+        bool counts = op->kind == K25_OP_ALLREDUCE && (bytes <= 0 || fabs(op->message / bytes - 1) <= 0.01);
+        weights->transfer[i] = counts && transfer;
+        weights->wait[i] = counts && wait;
+        calls += counts ? op->calls : 0;
+    }
+    for (size_t i = 0; i < p->step_work.count && calls > 0; i++) {
+        weights->transfer[i] /= calls;
+        weights->wait[i] /= calls;
+    }
+}
+
+/* Root mean square over collectives of a kind of the spread of one rank's arrival, s^2 = sigma^2 + (rho segment)^2. The
+ * kinds differ in their segments, which tells the two parts apart. With f the root, C all calls and c those of one,
+ *
+ *     d f^2 = sum c/C ( 2 sigma^2 dln sigma + 2 (rho segment)^2 (dln rho + dln segment) )  */
+static double jitter(const struct k25_question *question, const struct k25_prediction *p, int kind,
+                     const struct k25_params *params, struct k25_slopes *slopes)
+{
+    struct k25_part_weights weights = {0};
+    double sigma = params->value[K25_SKEW_SIGMA], rho = params->value[K25_SKEW_RHO];
+    double fixed = 0, grown = 0, calls = 0, segment = 0;
+    size_t first = 0;
     for (size_t i = 0; i < p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
         if (op->kind == K25_OP_KERNEL) {
@@ -87,46 +115,96 @@ static double jitter(const struct k25_prediction *p, int kind, const struct k25_
             continue;
         }
         if ((int)op->kind == kind) {
-            double spread = hypot(params->value[K25_SKEW_SIGMA], params->value[K25_SKEW_RHO] * segment);
-            squares += op->calls * spread * spread;
+            fixed += op->calls * sigma * sigma;
+            grown += op->calls * rho * rho * segment * segment;
             calls += op->calls;
+            for (size_t k = first; k < i; k++)
+                weights.kernel[k] = op->calls * 2 * rho * rho * segment / p->step_work.op[k].calls;
         }
+        first = i + 1;
         segment = 0;
     }
-    return calls > 0 ? sqrt(squares / calls) : 0;
+    double root = calls > 0 ? sqrt((fixed + grown) / calls) : 0;
+    if (slopes != NULL && root > 0) {
+        for (size_t i = 0; i < p->step_work.count; i++)
+            weights.kernel[i] /= 2 * root * calls;
+        k25_slopes_of_parts(question, params, p, &weights, slopes);
+        slopes->param[K25_SKEW_SIGMA] += fixed / calls / root;
+        slopes->param[K25_SKEW_RHO] += grown / calls / root;
+    }
+    return root;
 }
 
-double k25_observed_predict(const void *context, const struct k25_params *params)
+/* nccl-tests runs NCCL, whatever the engine would. */
+static double burst(const struct k25_observed *o, const struct k25_params *params, struct k25_slopes *slopes)
 {
-    const struct k25_observed *o = context;
-    struct k25_prediction p;
-    if (o->kind == K25_OBSERVED_BURST) {
-        struct k25_question question = o->question;
-        question.group[K25_RANKS_TP] = o->group;
-        double rows = o->bytes / (2.0 * question.architecture->hidden);
-        question.plan.allreduce.backend = K25_AR_NCCL; /* nccl-tests runs NCCL, whatever the engine would */
-        int backend = k25_allreduce_choice(&question, rows, o->bytes, params);
-        return k25_allreduce_time((enum k25_backend)backend, o->bytes, &o->group, params);
+    struct k25_question question = o->question;
+    question.group[K25_RANKS_TP] = o->group;
+    double rows = o->bytes / (2.0 * question.architecture->hidden);
+    question.plan.allreduce.backend = K25_AR_NCCL;
+    enum k25_backend backend = (enum k25_backend)k25_allreduce_choice(&question, rows, o->bytes, params);
+    if (slopes != NULL)
+        k25_allreduce_slopes(backend, o->bytes, &o->group, params, 1, slopes);
+    return k25_allreduce_time(backend, o->bytes, &o->group, params);
+}
+
+/* gaps and host: all of the step but the GPU's work and a pipeline's bubble. */
+static double idle(const struct k25_question *question, const struct k25_params *params, const struct k25_prediction *p,
+                   struct k25_slopes *slopes)
+{
+    double slope[K25_OUTPUTS][K25_PARAMS];
+    if (slopes != NULL) {
+        k25_output_slopes(question, params, p, slope);
+        for (int id = 0; id < K25_PARAMS; id++)
+            slopes->param[id] = p->gaps * slope[K25_OUT_GAPS][id] + p->host * slope[K25_OUT_HOST][id];
     }
+    return p->gaps + p->host;
+}
+
+/* The number in s, and d number / d ln theta where slopes are asked for. */
+static double observe(const struct k25_observed *o, const struct k25_params *params, struct k25_slopes *slopes)
+{
+    struct k25_prediction p;
+    struct k25_part_weights weights = {0};
+    if (o->kind == K25_OBSERVED_BURST)
+        return burst(o, params, slopes);
     k25_predict(&o->question, params, &p);
     switch (o->kind) {
     case K25_OBSERVED_BUCKET:
-        return bucket_time(&p, o->bucket);
+        weigh_bucket(&p, o->bucket, &weights);
+        break;
     case K25_OBSERVED_TRANSFER:
-        return allreduce_time(&p, o->bytes, true, false);
+        weigh_allreduces(&p, o->bytes, true, false, &weights);
+        break;
     case K25_OBSERVED_ALLREDUCE:
-        return allreduce_time(&p, o->bytes, true, true);
+        weigh_allreduces(&p, o->bytes, true, true, &weights);
+        break;
     case K25_OBSERVED_WAIT:
-        return allreduce_time(&p, o->bytes, false, true);
+        weigh_allreduces(&p, o->bytes, false, true, &weights);
+        break;
     case K25_OBSERVED_JITTER:
-        return jitter(&p, o->collective, params);
+        return jitter(&o->question, &p, o->collective, params, slopes);
     case K25_OBSERVED_LAG:
+        if (slopes != NULL)
+            slopes->param[K25_SKEW_LAG] = params->value[K25_SKEW_LAG];
         return params->value[K25_SKEW_LAG];
     case K25_OBSERVED_IDLE:
-        return p.gaps + p.host;
+        return idle(&o->question, params, &p, slopes);
     default:
+        if (slopes != NULL)
+            k25_slopes(&o->question, params, &p, slopes);
         return p.step;
     }
+    return sum_parts(&o->question, params, &p, &weights, slopes);
+}
+
+double k25_observed_predict(const void *observed, const struct k25_params *params, double *slope)
+{
+    struct k25_slopes slopes = {0};
+    double value = observe(observed, params, slope != NULL ? &slopes : NULL);
+    for (int id = 0; slope != NULL && id < K25_PARAMS; id++)
+        slope[id] = value > 0 ? slopes.param[id] / value : 0;
+    return value;
 }
 
 void k25_observations_free(struct k25_observations *observations)

@@ -59,8 +59,8 @@ struct k25_observations {
 
 void k25_observations_free(struct k25_observations *observations);
 
-/* The predicted number of a struct k25_observed, in s. Fits k25_observation.predict. */
-double k25_observed_predict(const void *observed, const struct k25_params *params);
+/* The predicted number of a struct k25_observed, in s: a k25_observation_model. */
+double k25_observed_predict(const void *observed, const struct k25_params *params, double *slope);
 
 struct k25_evidence_source {
     const char *name;   /* of the file, for labels */

@@ -110,7 +110,7 @@ static void judge(const struct k25_kernel_table *table, struct span span, const 
 {
     size_t count = 0;
     for (size_t i = span.first; i < span.end; i++) {
-        predicted[i] = k25_kernel_work_time(&table->row[i].work, &fit->params);
+        predicted[i] = k25_kernel_work_time(&table->row[i].work, &fit->params, NULL);
         if (use[i] == K25_ROW_SCORED)
             scratch[count++] = fabs(predicted[i] / table->row[i].latency - 1);
     }

@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "hw/collective/slopes.h"
+#include "hw/kernel/slopes.h"
+
 static const double ACTIVATION = 2; /* bytes: BF16 between kernels */
 
 /* DeepSeek-V3, which the tables of MLA blocks measure. */
@@ -75,11 +78,16 @@ struct pricing {
     const struct k25_gpu *gpu;
     const struct k25_params *params;
     const struct k25_residuals *residuals;
+    struct k25_slopes *slopes; /* takes those of every call by the formulas; NULL: nobody asks */
 };
 
 static double call_time(struct k25_kernel_call call, const struct pricing *p)
 {
     double formula = k25_kernel_cost(&call, p->gpu, p->params).time;
+    if (p->slopes != NULL) {
+        struct k25_kernel_split split = k25_kernel_split(&call, false, p->gpu, p->params);
+        k25_kernel_slopes(&call, &split, p->gpu, p->params, 1, p->slopes);
+    }
     return p->residuals == NULL ? formula : formula * exp(k25_residual(p->residuals, &call));
 }
 
@@ -120,44 +128,61 @@ static double module_time(const struct k25_kernel_work *w, const struct pricing 
     return time + small_time(5, tokens * elements * ACTIVATION, p);
 }
 
-static double allreduce_time(double bytes, const struct k25_group *group, const struct k25_params *params)
+/* The tables count the whole buffer of a gather, the formula one rank's part. */
+static double collective_time(const struct k25_kernel_work *w, const struct pricing *p)
 {
-    enum k25_backend protocol = bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
-    return k25_allreduce_time(protocol, bytes, group, params);
+    const struct k25_group *group = &w->collective.group;
+    double bytes = w->collective.bytes;
+    enum k25_backend backend = w->kind == K25_WORK_ONESHOT ? K25_BACKEND_ONESHOT : k25_nccl_protocol(bytes, p->params);
+    if (w->kind == K25_WORK_ALLGATHER) {
+        if (p->slopes != NULL)
+            k25_allgather_slopes(backend, bytes / group->n, group, p->params, 1, p->slopes);
+        return k25_allgather_time(backend, bytes / group->n, group, p->params);
+    }
+    if (p->slopes != NULL)
+        k25_allreduce_slopes(backend, bytes, group, p->params, 1, p->slopes);
+    return k25_allreduce_time(backend, bytes, group, p->params);
 }
 
-double k25_kernel_work_time(const void *work, const struct k25_params *params)
+static double work_time(const struct k25_kernel_work *w, const struct pricing *p)
 {
-    return k25_kernel_work_time_with(work, params, NULL);
+    switch (w->kind) {
+    case K25_WORK_GEMM:
+        return gemm_time(&w->gemm, p);
+    case K25_WORK_MOE:
+        return call_time(k25_moe_call(w->moe.class, &w->moe.work, p->params), p) + small_time(w->moe.small, 0, p);
+    case K25_WORK_MLA:
+        return call_time(k25_mla_call(&w->mla.attention, p->params), p);
+    case K25_WORK_MLA_MODULE:
+        return module_time(w, p);
+    case K25_WORK_BMM:
+        return bmm_time(w->heads, w->gemm.m, w->gemm.n, w->gemm.k, w->gemm.bytes, p);
+    case K25_WORK_GQA:
+        return call_time(k25_gqa_call(&w->gqa, p->params), p);
+    case K25_WORK_ALLREDUCE:
+    case K25_WORK_ALLGATHER:
+    case K25_WORK_ONESHOT:
+        return collective_time(w, p);
+    }
+    return NAN;
+}
+
+double k25_kernel_work_time(const void *work, const struct k25_params *params, double *slope)
+{
+    const struct k25_kernel_work *w = work;
+    struct k25_slopes slopes = {0};
+    const struct pricing p = {w->gpu, params, NULL, slope != NULL ? &slopes : NULL};
+    double time = work_time(w, &p);
+    for (int id = 0; slope != NULL && id < K25_PARAMS; id++)
+        slope[id] = slopes.param[id] / time;
+    return time;
 }
 
 double k25_kernel_work_time_with(const struct k25_kernel_work *w, const struct k25_params *params,
                                  const struct k25_residuals *residuals)
 {
-    const struct pricing p = {w->gpu, params, residuals};
-    switch (w->kind) {
-    case K25_WORK_GEMM:
-        return gemm_time(&w->gemm, &p);
-    case K25_WORK_MOE:
-        return call_time(k25_moe_call(w->moe.class, &w->moe.work, params), &p) + small_time(w->moe.small, 0, &p);
-    case K25_WORK_MLA:
-        return call_time(k25_mla_call(&w->mla.attention, params), &p);
-    case K25_WORK_MLA_MODULE:
-        return module_time(w, &p);
-    case K25_WORK_BMM:
-        return bmm_time(w->heads, w->gemm.m, w->gemm.n, w->gemm.k, w->gemm.bytes, &p);
-    case K25_WORK_GQA:
-        return call_time(k25_gqa_call(&w->gqa, params), &p);
-    case K25_WORK_ALLREDUCE:
-        return allreduce_time(w->collective.bytes, &w->collective.group, params);
-    case K25_WORK_ALLGATHER:
-        /* The tables count the whole buffer, the formula one rank's part. */
-        return k25_allgather_time(k25_nccl_protocol(w->collective.bytes, params),
-                                  w->collective.bytes / w->collective.group.n, &w->collective.group, params);
-    case K25_WORK_ONESHOT:
-        return k25_allreduce_time(K25_BACKEND_ONESHOT, w->collective.bytes, &w->collective.group, params);
-    }
-    return NAN;
+    const struct pricing p = {w->gpu, params, residuals, NULL};
+    return work_time(w, &p);
 }
 
 bool k25_kernel_work_call(const struct k25_kernel_work *w, const struct k25_params *params,

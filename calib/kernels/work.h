@@ -50,8 +50,8 @@ struct k25_kernel_work {
     double heads; /* K25_WORK_BMM */
 };
 
-/* s. `work` is a struct k25_kernel_work; the signature is that of struct k25_observation. */
-double k25_kernel_work_time(const void *work, const struct k25_params *params);
+/* s. `work` is a struct k25_kernel_work; a k25_observation_model (calib/fit/fit.h). */
+double k25_kernel_work_time(const void *work, const struct k25_params *params, double *slope);
 
 /* The same with residual tables on top of the formulas; `residuals` may be NULL. */
 double k25_kernel_work_time_with(const struct k25_kernel_work *work, const struct k25_params *params,

@@ -46,12 +46,11 @@ static bool add(struct cli_pairs *pairs, const struct k25_point *point)
 
 /* What a prediction with the scenario's own parameters leaves open: their distribution, and the noise of a cell, which
  * a calibration set states. */
-static double spread(const struct k25_point *point, struct k25_uncertainty *u)
+static double spread(const struct k25_point *point, const double slope[K25_PARAMS], struct k25_uncertainty *u)
 {
     const struct k25_scenario *scenario = point->scenario;
     k25_uncertainty_resolve(&scenario->priors, scenario->calibrated ? &scenario->calibration : NULL, u);
-    return hypot(k25_spread_of(k25_point_predict, point, &scenario->params, u),
-                 u->noise > 0 ? u->noise : CLI_POINT_NOISE);
+    return hypot(k25_spread_of(slope, u), u->noise > 0 ? u->noise : CLI_POINT_NOISE);
 }
 
 static bool predict(struct cli_pair *pair)
@@ -66,8 +65,9 @@ static bool predict(struct cli_pair *pair)
     for (size_t i = 0; ok && i < pair->count; i++) {
         const struct k25_point *point = pair->point[i];
         pair->measured[i] = point->measured;
-        pair->predicted[i] = k25_point_predict(point, &point->scenario->params);
-        pair->spread[i] = spread(point, u);
+        double slope[K25_PARAMS];
+        pair->predicted[i] = k25_point_predict(point, &point->scenario->params, slope);
+        pair->spread[i] = spread(point, slope, u);
         pair->roofline[i] = k25_point_roofline(point);
     }
     free(u);
@@ -124,7 +124,7 @@ bool cli_pair_fit(struct cli_pair *pair, struct k25_error *error)
     bool ok = (observations != NULL && pair->fitted != NULL) || out_of_memory(error);
     ok = ok && k25_fit_solve_noise(&pair->priors, observations, pair->count, NULL, &pair->fit, error);
     for (size_t i = 0; ok && i < pair->count; i++)
-        pair->fitted[i] = k25_point_predict(pair->point[i], &pair->fit.params);
+        pair->fitted[i] = k25_point_predict(pair->point[i], &pair->fit.params, NULL);
     free(observations);
     return ok;
 }

@@ -22,6 +22,10 @@ struct k25_draft_host {
 };
 struct k25_draft_host k25_draft_host(const struct k25_plan *plan, const struct k25_prediction *prediction);
 
+/* Whether an eager step waits for the host's launches; else the gaps of a graph set what is between kernels. */
+bool k25_host_bound(const struct k25_plan *plan, const struct k25_prediction *prediction,
+                    const struct k25_params *params);
+
 /* s that the host adds to a step but for the wait for the last rank's tail. */
 double k25_host_work(const struct k25_question *question, const struct k25_params *params,
                      const struct k25_prediction *prediction);

@@ -307,13 +307,17 @@ double k25_pipeline_factor(const struct k25_plan *plan, const struct k25_predict
     return plan->pp == 1 ? 1 : plan->pp * fmax(through, slowest);
 }
 
+bool k25_host_bound(const struct k25_plan *plan, const struct k25_prediction *p, const struct k25_params *params)
+{
+    return !k25_graph_runs(&plan->graph, p->step_work.tokens) &&
+           params->value[K25_EAGER_LAUNCH] - p->gpu_busy / p->launches > params->value[K25_GRAPH_GAP];
+}
+
 double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *p, const struct k25_params *params)
 {
-    double gap = params->value[K25_GRAPH_GAP];
-    if (k25_graph_runs(&plan->graph, p->step_work.tokens))
-        return gap;
     /* Eager kernels start no faster than the host launches them: the GPU idles for the difference. */
-    return fmax(gap, params->value[K25_EAGER_LAUNCH] - p->gpu_busy / p->launches);
+    return k25_host_bound(plan, p, params) ? params->value[K25_EAGER_LAUNCH] - p->gpu_busy / p->launches
+                                           : params->value[K25_GRAPH_GAP];
 }
 
 /* From priced operators to the step. */

@@ -12,51 +12,15 @@ struct pass {
     const struct k25_question *question;
     const struct k25_params *params;
     const struct k25_prediction *prediction;
+    const struct k25_part_weights *weights;
     struct k25_slopes *slopes;
     struct k25_clocked clocked;
-    double busy;  /* d step / d gpu_busy */
-    double draft; /* d step / d draft, beyond the draft's part in gpu_busy */
     /* The last placement that was differentiated; layers often share it. */
     int tp; /* of what is placed */
     const struct k25_architecture *placed;
     double rows, distinct;
     struct k25_placement_slopes placement;
 };
-
-/* The step by gpu_busy, what is between kernels and what the host adds. Gaps of an eager step are what the host's
- * launches take beyond the kernels: a longer kernel fills its gap. */
-static void slopes_of_sums(struct pass *pass)
-{
-    const struct k25_prediction *p = pass->prediction;
-    const struct k25_plan *plan = &pass->question->plan;
-    const double *value = pass->params->value;
-    double *param = pass->slopes->param, factor = k25_pipeline_factor(plan, p);
-    pass->busy = factor;
-    pass->draft = 0;
-    bool eager = !k25_graph_runs(&plan->graph, p->step_work.tokens);
-    if (eager && value[K25_EAGER_LAUNCH] - p->gpu_busy / p->launches > value[K25_GRAPH_GAP]) {
-        param[K25_EAGER_LAUNCH] += factor * p->launches * value[K25_EAGER_LAUNCH];
-        pass->busy = 0;
-    } else {
-        param[K25_GRAPH_GAP] += factor * p->launches * value[K25_GRAPH_GAP];
-    }
-    param[K25_HOST_STEP] += value[K25_HOST_STEP];
-    param[K25_HOST_SEQUENCE] += value[K25_HOST_SEQUENCE] * p->step_work.sequences;
-    struct k25_draft_host host = k25_draft_host(plan, p);
-    if (host.passes == 0)
-        return;
-    param[K25_DRAFT_SEQUENCE] += value[K25_DRAFT_SEQUENCE] * p->step_work.sequences;
-    if (value[K25_DRAFT_PASS] > host.hidden) {
-        param[K25_DRAFT_PASS] += host.passes * value[K25_DRAFT_PASS];
-        pass->draft = host.hidden > 0 ? -1 : 0;
-    }
-}
-
-/* d step / d time of an operator, all its calls together. */
-static double weight_of(const struct pass *pass, const struct k25_operator *op)
-{
-    return pass->busy + (op->part == K25_PART_DRAFT ? pass->draft : 0);
-}
 
 /* The slopes of a layer's placement. Only the tokens that the main model verifies share experts with their neighbours.
  */
@@ -123,13 +87,15 @@ static void slopes_of_shape(struct pass *pass, const struct k25_operator *op, do
         slopes[axis] *= time;
 }
 
-/* `segment` is d step / d seconds of the segment that the kernel belongs to, one call of it. */
+/* `segment` is d sum / d seconds of the segment that the kernel belongs to, one call of it. */
 static void slopes_of_kernel(struct pass *pass, size_t i, double segment)
 {
     const struct k25_operator *op = &pass->prediction->step_work.op[i];
-    struct k25_kernel_split split = split_of(op, &pass->clocked, pass->params);
     double shape[K25_SHAPE], *param = pass->slopes->param;
-    double time = (op->calls * weight_of(pass, op) + segment) * pass->prediction->op[i].time / op->calls;
+    double time = (op->calls * pass->weights->kernel[i] + segment) * pass->prediction->op[i].time / op->calls;
+    if (time == 0)
+        return;
+    struct k25_kernel_split split = split_of(op, &pass->clocked, pass->params);
     double weight = time / time_of(&split); /* with what the residual table makes of the formula */
     k25_kernel_slopes(&op->call, &split, &pass->clocked.gpu, pass->params, weight, pass->slopes);
     if (pass->clocked.clock < 1) /* clock = (limit / full)^exponent: d ln clock / d ln exponent = ln clock */
@@ -171,35 +137,77 @@ static void slopes_of_transfer(const struct pass *pass, size_t i, double weight,
     }
 }
 
-void k25_slopes(const struct k25_question *question, const struct k25_params *params, const struct k25_prediction *p,
-                struct k25_slopes *slopes)
+void k25_slopes_of_parts(const struct k25_question *question, const struct k25_params *params,
+                         const struct k25_prediction *p, const struct k25_part_weights *weights,
+                         struct k25_slopes *slopes)
 {
-    struct pass pass = {.question = question, .params = params, .prediction = p, .slopes = slopes};
-    memset(slopes, 0, sizeof *slopes);
+    struct pass pass = {.question = question, .params = params, .prediction = p, .weights = weights, .slopes = slopes};
     k25_clock_gpu(question, params, &pass.clocked);
-    slopes_of_sums(&pass);
-
     size_t first = 0; /* of the segment */
-    double segment = 0, tail = 0;
+    double segment = 0, wait = 0;
     for (size_t i = 0; i <= p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
-        if (i == p->step_work.count) { /* the next step starts behind the last rank's tail */
-            int ranks = question->group[K25_RANKS_TP].n;
-            tail = k25_wait_slopes(ranks, segment, params, question->plan.levers.skew, slopes);
+        if (i == p->step_work.count) { /* the next step starts after the last rank's tail */
+            double weight = weights->tail * question->plan.levers.skew;
+            wait = k25_wait_slopes(question->group[K25_RANKS_TP].n, segment, params, weight, slopes);
         } else if (op->kind == K25_OP_KERNEL) {
             segment += p->op[i].time / op->calls;
             continue;
         } else {
-            double weight = op->calls * weight_of(&pass, op);
-            slopes_of_transfer(&pass, i, weight * k25_transfer_share(&question->plan, op), slopes);
-            weight *= k25_wait_share(&question->plan, op);
-            tail = k25_wait_slopes(question->group[op->ranks].n, segment, params, weight, slopes);
+            double transfer = op->calls * weights->transfer[i] * k25_transfer_share(&question->plan, op);
+            if (transfer != 0)
+                slopes_of_transfer(&pass, i, transfer, slopes);
+            double weight = op->calls * weights->wait[i] * k25_wait_share(&question->plan, op);
+            wait = weight == 0 ? 0 : k25_wait_slopes(question->group[op->ranks].n, segment, params, weight, slopes);
         }
         for (; first < i; first++)
-            slopes_of_kernel(&pass, first, tail);
+            slopes_of_kernel(&pass, first, wait);
         first = i + 1;
         segment = 0;
     }
+}
+
+/* The step by gpu_busy, what is between kernels and what the host adds. Gaps of an eager step are what the host's
+ * launches take beyond the kernels: a longer kernel fills its gap. `busy` is d step / d gpu_busy, `draft` d step / d
+ * draft beyond the draft's part in gpu_busy. */
+static void slopes_of_sums(const struct k25_question *question, const struct k25_params *params,
+                           const struct k25_prediction *p, double *busy, double *draft, struct k25_slopes *slopes)
+{
+    const struct k25_plan *plan = &question->plan;
+    const double *value = params->value;
+    double *param = slopes->param, factor = k25_pipeline_factor(plan, p);
+    *busy = factor;
+    *draft = 0;
+    if (k25_host_bound(plan, p, params)) {
+        param[K25_EAGER_LAUNCH] += factor * p->launches * value[K25_EAGER_LAUNCH];
+        *busy = 0;
+    } else {
+        param[K25_GRAPH_GAP] += factor * p->launches * value[K25_GRAPH_GAP];
+    }
+    param[K25_HOST_STEP] += value[K25_HOST_STEP];
+    param[K25_HOST_SEQUENCE] += value[K25_HOST_SEQUENCE] * p->step_work.sequences;
+    struct k25_draft_host host = k25_draft_host(plan, p);
+    if (host.passes == 0)
+        return;
+    param[K25_DRAFT_SEQUENCE] += value[K25_DRAFT_SEQUENCE] * p->step_work.sequences;
+    if (value[K25_DRAFT_PASS] > host.hidden) {
+        param[K25_DRAFT_PASS] += host.passes * value[K25_DRAFT_PASS];
+        *draft = host.hidden > 0 ? -1 : 0;
+    }
+}
+
+void k25_slopes(const struct k25_question *question, const struct k25_params *params, const struct k25_prediction *p,
+                struct k25_slopes *slopes)
+{
+    struct k25_part_weights weights;
+    double busy, draft;
+    memset(slopes, 0, sizeof *slopes);
+    slopes_of_sums(question, params, p, &busy, &draft, slopes);
+    for (size_t i = 0; i < p->step_work.count; i++)
+        weights.kernel[i] = weights.transfer[i] = weights.wait[i] =
+            busy + (p->step_work.op[i].part == K25_PART_DRAFT ? draft : 0);
+    weights.tail = 1;
+    k25_slopes_of_parts(question, params, p, &weights, slopes);
 }
 
 void k25_operator_splits(const struct k25_question *question, const struct k25_params *params,

@@ -20,6 +20,20 @@
 void k25_slopes(const struct k25_question *question, const struct k25_params *params,
                 const struct k25_prediction *prediction, struct k25_slopes *slopes);
 
+/* Any sum of the parts of a prediction: of kernel times (`time` of an operator, all its calls together), and of the
+ * transfers and waits of collectives; each times its own weight. */
+struct k25_part_weights {
+    double kernel[K25_MAX_OPERATORS];                            /* of op[i].time where op[i] is a kernel */
+    double transfer[K25_MAX_OPERATORS], wait[K25_MAX_OPERATORS]; /* where it is a collective */
+    double tail;                                                 /* of the wait for the last rank's tail */
+};
+
+/* Adds the slopes of that sum, s: d sum / d ln x. A wait follows the kernels before it; they need no weight for that.
+ */
+void k25_slopes_of_parts(const struct k25_question *question, const struct k25_params *params,
+                         const struct k25_prediction *prediction, const struct k25_part_weights *weights,
+                         struct k25_slopes *slopes);
+
 /* What the time of one operator is made of, s a step, all its calls together; the parts sum to the time. */
 struct k25_operator_split {
     double floor, memory, compute;

@@ -55,23 +55,27 @@ struct k25_intervals {
     struct k25_interval op[K25_MAX_OPERATORS]; /* of the time of each operator */
 };
 
-/* Intervals around `prediction`, which must be k25_predict(question, params). Derivatives are central differences, so
- * this costs two predictions a parameter. A number that is 0 has the interval [0, 0]. False when memory is out. */
+/* Elasticities of the outputs: slope[output][parameter] = d ln output / d ln theta, exact (model/predict/slopes.h); 0
+ * where an output is 0. `prediction` must be k25_predict(question, params). */
+void k25_output_slopes(const struct k25_question *question, const struct k25_params *params,
+                       const struct k25_prediction *prediction, double slope[K25_OUTPUTS][K25_PARAMS]);
+
+/* The elasticities of the step alone, a sixth of the work. TPOT has the same, tok/s the opposite. */
+void k25_step_slopes(const struct k25_question *question, const struct k25_params *params,
+                     const struct k25_prediction *prediction, double slope[K25_PARAMS]);
+
+/* Intervals around `prediction`, which must be k25_predict(question, params). A number that is 0 has the interval
+ * [0, 0]. False when memory is out. */
 bool k25_predict_intervals(const struct k25_question *question, const struct k25_params *params,
                            const struct k25_uncertainty *uncertainty, const struct k25_prediction *prediction,
                            struct k25_intervals *intervals, struct k25_error *error);
 
-/* g_j = d ln f / d ln theta_j of any positive function of the parameters, for the parameters of `uncertainty`; 0 where
- * f is not positive. Central differences. */
-void k25_gradient_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
-                     const struct k25_params *params, const struct k25_uncertainty *uncertainty, double *gradient);
+/* g' C h: the covariance of the logarithms of two numbers with elasticities g and h, by parameter. */
+double k25_covariance_of(const double g[K25_PARAMS], const double h[K25_PARAMS],
+                         const struct k25_uncertainty *uncertainty);
 
-/* g' C h: the covariance of the logarithms of two numbers with gradients g and h. */
-double k25_covariance_of(const double *g, const double *h, const struct k25_uncertainty *uncertainty);
-
-/* sd(ln f) of any function of the parameters under the same distribution, noise left out. */
-double k25_spread_of(double (*f)(const void *context, const struct k25_params *params), const void *context,
-                     const struct k25_params *params, const struct k25_uncertainty *uncertainty);
+/* sd(ln f) of a number with these elasticities under the same distribution, noise left out. */
+double k25_spread_of(const double slope[K25_PARAMS], const struct k25_uncertainty *uncertainty);
 
 #define K25_Z90 1.6448536269514722 /* 95 % quantile of the standard normal */
 

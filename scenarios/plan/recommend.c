@@ -264,18 +264,15 @@ bool k25_recommend(const struct k25_scenario *scenario, const struct k25_wish *w
     return ok;
 }
 
-struct pair {
-    const struct k25_question *a, *b;
-    struct k25_prediction prediction;
-};
-
-static double tok_s_ratio(const void *context, const struct k25_params *params)
+/* tok/s of a plan, and its elasticities in `slope`: the step's with the other sign. */
+static double tok_s(const struct k25_question *question, const struct k25_params *params,
+                    struct k25_prediction *prediction, double slope[K25_PARAMS])
 {
-    struct pair *pair = (struct pair *)context; /* scratch of this thread */
-    k25_predict(pair->a, params, &pair->prediction);
-    double a = pair->prediction.tok_s;
-    k25_predict(pair->b, params, &pair->prediction);
-    return a / pair->prediction.tok_s;
+    k25_predict(question, params, prediction);
+    k25_step_slopes(question, params, prediction, slope);
+    for (int id = 0; id < K25_PARAMS; id++)
+        slope[id] = -slope[id];
+    return prediction->tok_s;
 }
 
 static struct k25_interval around(double value, double sd)
@@ -291,7 +288,7 @@ static void find_drivers(const double *g, const struct k25_uncertainty *u, doubl
     for (size_t i = 0; i < u->count && variance > 0; i++) {
         double part = 0;
         for (size_t j = 0; j < u->count; j++)
-            part += g[i] * u->covariance[i * u->count + j] * g[j];
+            part += g[u->id[i]] * u->covariance[i * u->count + j] * g[u->id[j]];
         struct k25_driver driver = {u->id[i], part / variance};
         size_t at = comparison->drivers;
         while (at > 0 && driver.share > comparison->driver[at - 1].share)
@@ -317,16 +314,15 @@ static int count_repeats(const struct k25_comparison *comparison, double varianc
 bool k25_recommend_compare(const struct k25_question *a, const struct k25_question *b, const struct k25_params *params,
                            const struct k25_uncertainty *u, struct k25_comparison *comparison, struct k25_error *error)
 {
-    double gradient[K25_PARAMS];
-    struct pair *pair = malloc(sizeof *pair);
-    if (pair == NULL)
+    double gradient[K25_PARAMS], other[K25_PARAMS]; /* of the ratio: the difference of both */
+    struct k25_prediction *prediction = malloc(sizeof *prediction);
+    if (prediction == NULL)
         return k25_fail(error, K25_RESOURCE, "out of memory");
-    pair->a = a;
-    pair->b = b;
-    comparison->ratio = tok_s_ratio(pair, params);
-    k25_gradient_of(tok_s_ratio, pair, params, u, gradient);
-    free(pair);
-    double variance = fmax(0, k25_covariance_of(gradient, gradient, u));
+    comparison->ratio = tok_s(a, params, prediction, gradient) / tok_s(b, params, prediction, other);
+    free(prediction);
+    for (int id = 0; id < K25_PARAMS; id++)
+        gradient[id] -= other[id];
+    double variance = pow(k25_spread_of(gradient, u), 2);
     comparison->spread = sqrt(variance);
     comparison->interval = around(comparison->ratio, comparison->spread);
     comparison->measured = around(comparison->ratio, sqrt(variance + 2 * u->noise * u->noise));

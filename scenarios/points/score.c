@@ -3,46 +3,82 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/predict/uncertainty.h"
 #include "scenarios/points/suite.h"
 
-/* The predicted step of a point at the mean context of its cell. */
-static void predict(const struct k25_point *point, const struct k25_params *params, struct k25_prediction *prediction)
+/* The mean context of a cell whose sequences start at `start` tokens: half of what one of them generates lies on top.
+ */
+static double mean_context(const struct k25_point *point, double start, double tpot)
+{
+    double generated = point->load.cell_seconds > 0 ? fmin(point->load.cell_seconds / tpot, point->load.output_max) : 0;
+    return fmin(start + generated / 2, point->question.architecture->max_context);
+}
+
+/* The predicted step of a point at the mean context of its cell, and the question that it answers. */
+static void predict(const struct k25_point *point, const struct k25_params *params, struct k25_prediction *prediction,
+                    struct k25_question *answered)
 {
     /* The context grows with the tokens a cell generates, and those depend on the step: after two rounds
      * the result moves by less than a part in 10^4, since a step depends only weakly on the context. */
     static const int ROUNDS = 2;
     struct k25_question question[2] = {point->question, point->question};
     double start = point->question.plan.context;
+    int round = 0;
     k25_predict(&question[0], params, prediction);
-    for (int round = 0; round < ROUNDS && point->load.cell_seconds > 0; round++) {
+    for (; round < ROUNDS && point->load.cell_seconds > 0; round++) {
         struct k25_question *next = &question[(round + 1) % 2];
-        double generated = fmin(point->load.cell_seconds / prediction->tpot, point->load.output_max);
-        next->plan.context = fmin(start + generated / 2, next->architecture->max_context);
+        next->plan.context = mean_context(point, start, prediction->tpot);
         k25_predict_next(&question[round % 2], next, params, prediction);
     }
+    *answered = question[round % 2];
 }
 
-double k25_point_predict(const void *context, const struct k25_params *params)
+/* What a longer step does to itself: it generates fewer tokens, so the mean context L is shorter. With e the elasticity
+ * of the step at a fixed context, k = d ln step / d ln L and m = d ln L / d ln step < 0, the step's own is e / (1 - k
+ * m). k is a difference over 1 % of L, which carries the step over no corner that the cells themselves are not spread
+ * over. `prediction` is overwritten. */
+static double feedback(const struct k25_point *point, const struct k25_params *params,
+                       const struct k25_question *question, struct k25_prediction *prediction)
+{
+    static const double FURTHER = 0.01;
+    double start = point->question.plan.context, context = question->plan.context, step = prediction->step;
+    double longer = mean_context(point, start, prediction->tpot * (1 + FURTHER));
+    double grows = log(longer / mean_context(point, start, prediction->tpot)) / log1p(FURTHER);
+    if (grows == 0)
+        return 1;
+    struct k25_question next = *question;
+    next.plan.context = context * (1 - FURTHER);
+    k25_predict_next(question, &next, params, prediction);
+    double follows = log(prediction->step / step) / log1p(-FURTHER);
+    return 1 / (1 - follows * grows);
+}
+
+double k25_point_predict(const void *context, const struct k25_params *params, double *slope)
 {
     const struct k25_point *point = context;
     struct k25_prediction prediction;
-    predict(point, params, &prediction);
-    switch (point->metric) {
-    case K25_METRIC_AGGREGATE_TOK_S:
-        return prediction.tok_s;
-    case K25_METRIC_PER_USER_TOK_S:
-        return prediction.tok_s / point->question.plan.batch;
-    case K25_METRIC_STEP_MS:
-        return prediction.step * 1e3;
-    default:
-        return prediction.tpot * 1e3;
-    }
+    struct k25_question question;
+    predict(point, params, &prediction, &question);
+    bool rate = point->metric == K25_METRIC_AGGREGATE_TOK_S || point->metric == K25_METRIC_PER_USER_TOK_S;
+    double value = prediction.tpot * 1e3;
+    if (rate)
+        value = prediction.tok_s / (point->metric == K25_METRIC_PER_USER_TOK_S ? point->question.plan.batch : 1);
+    else if (point->metric == K25_METRIC_STEP_MS)
+        value = prediction.step * 1e3;
+    if (slope == NULL)
+        return value;
+    k25_step_slopes(&question, params, &prediction, slope);
+    double factor = (rate ? -1 : 1) * feedback(point, params, &question, &prediction);
+    for (int id = 0; id < K25_PARAMS; id++)
+        slope[id] *= factor;
+    return value;
 }
 
 double k25_point_context(const struct k25_point *point, const struct k25_params *params)
 {
     struct k25_prediction prediction;
-    predict(point, params, &prediction);
+    struct k25_question question;
+    predict(point, params, &prediction, &question);
     return prediction.memory.need_tokens / point->question.plan.batch;
 }
 

@@ -65,8 +65,9 @@ void k25_suite_free(struct k25_suite *suite);
 
 /* The prediction of a point in the unit of its metric. The context grows while the cell runs:
  *     L = max(context, short_prompt) + min(cell_seconds / tpot, output_max) / 2
- * with the predicted tpot, by fixed-point iteration. `point` is a struct k25_point; fits k25_observation.predict. */
-double k25_point_predict(const void *point, const struct k25_params *params);
+ * with the predicted tpot, by fixed-point iteration. `point` is a struct k25_point; a k25_observation_model
+ * (calib/fit/fit.h), whose slopes take in that a longer step generates fewer tokens. */
+double k25_point_predict(const void *point, const struct k25_params *params, double *slope);
 
 /* The mean context that k25_point_predict assumes. */
 double k25_point_context(const struct k25_point *point, const struct k25_params *params);

@@ -187,7 +187,7 @@ static bool print_score(const char *what, const struct calibration *c, const str
     if (values == NULL)
         return k25_fail(error, K25_RESOURCE, "out of memory");
     for (size_t i = 0; i < e->count; i++) {
-        values[i] = predicted != NULL ? predicted[i].predicted : e->row[i].predict(e->row[i].context, params);
+        values[i] = predicted != NULL ? predicted[i].predicted : e->row[i].predict(e->row[i].context, params, NULL);
         measured[i] = e->row[i].measured;
         inside += predicted != NULL && fabs(log(values[i] / measured[i])) <= K25_Z90 * predicted[i].sd;
     }

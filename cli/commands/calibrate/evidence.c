@@ -274,7 +274,7 @@ static bool join(struct reading *r, int first_table)
     }
     for (size_t i = 0; i < e->observed.count; i++) {
         const struct k25_observed *o = &e->observed.list[i];
-        if (!(k25_observed_predict(o, &r->scenario->params) > 0))
+        if (!(k25_observed_predict(o, &r->scenario->params, NULL) > 0))
             return k25_fail(r->error, K25_BAD_INPUT,
                             "%s: measured, but the scenario's step has no such thing; is it the "
                             "capture of another model or plan?",

@@ -88,17 +88,12 @@ struct summary {
     struct k25_sweep_texts *texts;
 };
 
-static double tok_s_of(const void *question, const struct k25_params *params)
-{
-    static struct k25_prediction prediction;
-    k25_predict(question, params, &prediction);
-    return prediction.tok_s;
-}
-
 /* Half of the 90 % interval of a row's throughput, in per cent of it; NAN when nobody knows. */
 static double sureness(const struct summary *summary, const struct k25_sweep_cell *cells)
 {
-    static struct k25_uncertainty uncertainty; /* too large for a stack */
+    static struct k25_uncertainty uncertainty; /* too large for a stack, like the prediction */
+    static struct k25_prediction prediction;
+    double slope[K25_PARAMS]; /* of the step: what moves it moves the throughput as much the other way */
     static struct k25_sweep_cursor cursor;
     struct k25_question question;
     struct k25_error error;
@@ -107,7 +102,9 @@ static double sureness(const struct summary *summary, const struct k25_sweep_cel
         return NAN;
     const struct k25_scenario *scenario = &summary->sweep->scenario[cursor.scenario];
     cli_uncertainty(scenario, &uncertainty);
-    return 100 * expm1(K25_Z90 * k25_spread_of(tok_s_of, &question, &scenario->params, &uncertainty));
+    k25_predict(&question, &scenario->params, &prediction);
+    k25_step_slopes(&question, &scenario->params, &prediction, slope);
+    return 100 * expm1(K25_Z90 * k25_spread_of(slope, &uncertainty));
 }
 
 /* At most `most` rows, evenly spaced when there are more. */

@@ -139,7 +139,7 @@ static void a_quiet_capture_says_what_made_it(void **state)
     assert_int_equal(capture.rank[capture.slow_rank].rank, 5);
     for (size_t i = 0; i < observations.count; i++) {
         const struct k25_observed *o = &observations.list[i];
-        double predicted = k25_observed_predict(o, &truth);
+        double predicted = k25_observed_predict(o, &truth, NULL);
         if (o->kind == K25_OBSERVED_JITTER)
             continue; /* there is none */
         if (!(fabs(o->measured / predicted - 1) < 0.001))

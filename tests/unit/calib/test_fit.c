@@ -4,22 +4,31 @@
 #include <omp.h>
 
 #include "calib/fit/hold_out.h"
+#include "model/predict/uncertainty.h"
 
 /* A box to be measured: y = a + b x with a = nccl.base, b = nccl.hop, two of the 70 parameters. */
-static double line(const void *context, const struct k25_params *params)
+static double line(const void *context, const struct k25_params *params, double *slope)
 {
-    return params->value[K25_NCCL_BASE] + params->value[K25_NCCL_HOP] * *(const double *)context;
+    double a = params->value[K25_NCCL_BASE], b = params->value[K25_NCCL_HOP] * *(const double *)context;
+    if (slope != NULL) {
+        memset(slope, 0, K25_PARAMS * sizeof *slope);
+        slope[K25_NCCL_BASE] = a / (a + b);
+        slope[K25_NCCL_HOP] = b / (a + b);
+    }
+    return a + b;
 }
 
-static double constant(const void *context, const struct k25_params *params)
+static double constant(const void *context, const struct k25_params *params, double *slope)
 {
     (void)params;
+    if (slope != NULL)
+        memset(slope, 0, K25_PARAMS * sizeof *slope);
     return *(const double *)context;
 }
 
-static double broken(const void *context, const struct k25_params *params)
+static double broken(const void *context, const struct k25_params *params, double *slope)
 {
-    (void)context;
+    line(context, params, slope);
     return params->value[K25_NCCL_BASE] > 0 ? NAN : 1;
 }
 
@@ -116,8 +125,12 @@ static void nothing_free_leaves_the_priors(void **state)
 
 /* One parameter, one kind of row: the posterior by hand. y = b x, n rows of sigma s, prior (ln c, S):
  * precision n / s^2 + 1 / S^2, mean of ln b weighted by it. */
-static double slope(const void *context, const struct k25_params *params)
+static double ray(const void *context, const struct k25_params *params, double *slope)
 {
+    if (slope != NULL) {
+        memset(slope, 0, K25_PARAMS * sizeof *slope);
+        slope[K25_NCCL_HOP] = 1;
+    }
     return params->value[K25_NCCL_HOP] * *(const double *)context;
 }
 
@@ -128,7 +141,7 @@ static void the_posterior_by_hand(void **state)
     struct k25_fit fit;
     for (int i = 0; i < 4; i++) {
         at[i] = i + 1;
-        rows[i] = (struct k25_observation){slope, &at[i], 1.2 * at[i], 0.2};
+        rows[i] = (struct k25_observation){ray, &at[i], 1.2 * at[i], 0.2};
     }
     solve(&priors, 4, NULL, &fit);
     /* 4 / 0.04 + 1 / 0.01 = 200: sd 0.0707107; ln b = (100 ln 1.2 + 100 ln 1) / 200 = 0.0911608 */
@@ -219,17 +232,19 @@ static void held_out_is_the_fit_without_the_fold(void **state)
         assert_true(k25_fit_solve_noise(&priors, rows, ROWS, leave, &fit, &error));
         for (int i = 0; i < ROWS; i++) {
             if (leave[i])
-                assert_true(held_out[i].predicted == line(&at[i], &fit.params) && held_out[i].sd > 0);
+                assert_true(held_out[i].predicted == line(&at[i], &fit.params, NULL) && held_out[i].sd > 0);
         }
         k25_fit_free(&fit);
     }
 }
 
 /* A whole step, as a load test sees it. */
-static double step_ms(const void *context, const struct k25_params *params)
+static double step_ms(const void *context, const struct k25_params *params, double *slope)
 {
     static _Thread_local struct k25_prediction p;
     k25_predict(context, params, &p);
+    if (slope != NULL)
+        k25_step_slopes(context, params, &p, slope);
     return p.step * 1e3;
 }
 
@@ -250,7 +265,7 @@ static void measure_steps(const struct k25_params *truth)
         box.plan.batch = set[i].batch;
         box.plan.context = set[i].context;
         question[i] = ask(&box);
-        steps[i] = (struct k25_observation){step_ms, &question[i], step_ms(&question[i], truth), 0.002};
+        steps[i] = (struct k25_observation){step_ms, &question[i], step_ms(&question[i], truth, NULL), 0.002};
     }
 }
 

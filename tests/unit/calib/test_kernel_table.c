@@ -66,7 +66,7 @@ static void assert_message(const char *header, const char *rows, const char *exp
 
 static double time_of(const struct k25_kernel_row *row)
 {
-    return k25_kernel_work_time(&row->work, &centres);
+    return k25_kernel_work_time(&row->work, &centres, NULL);
 }
 
 /* ---- what a row means ---- */
@@ -330,7 +330,7 @@ static void close_loop(char *text, const struct k25_params *truth, const int *id
     if (table == NULL)
         fail_msg("%s", error.message);
     for (size_t i = 0; i < table->rows; i++)
-        table->row[i].latency = k25_kernel_work_time(&table->row[i].work, truth);
+        table->row[i].latency = k25_kernel_work_time(&table->row[i].work, truth, NULL);
     for (size_t i = 0; i < count; i++)
         wide.spread[ids[i]] = WIDE;
     if (!k25_kernel_table_score(table, &wide, &scores, &error))

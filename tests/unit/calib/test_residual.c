@@ -154,7 +154,7 @@ static void a_product_measured_twice_as_long(void **state)
                                            "v,l,bfloat16,1,4096,7168,1\n"
                                            "v,l,bfloat16,2,4096,7168,1\n");
     const bool take[] = {true, false};
-    double formula = k25_kernel_work_time(&table->row[0].work, &centres);
+    double formula = k25_kernel_work_time(&table->row[0].work, &centres, NULL);
     table->row[0].latency = 2 * formula;
     assert_int_equal(k25_residual_family_class(table, 0), K25_KERNEL_GEMM_BF16);
     assert_true(k25_residuals_build(table, 0, take, &centres, &residuals, &rows, &error));
@@ -181,7 +181,7 @@ static void a_block_is_booked_on_its_attention(void **state)
               "v,TRITON_MLA,module,bfloat16,bfloat16,bfloat16,16,4,4096,1\n");
     const bool take[] = {true};
     const struct k25_kernel_work *work = &table->row[0].work;
-    double formula = k25_kernel_work_time(work, &centres);
+    double formula = k25_kernel_work_time(work, &centres, NULL);
     struct k25_kernel_call call = k25_mla_call(&work->mla.attention, &centres);
     double attention = k25_kernel_cost(&call, &machine.gpu, &centres).time;
     table->row[0].latency = formula + attention / 2;

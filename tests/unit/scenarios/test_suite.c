@@ -464,7 +464,7 @@ static void check_growth(const struct change *changes, double start, double cell
     k25_predict(&question, &params, &p);
     double generated = cell > 0 ? fmin(cell / p.tpot, output) : 0;
     assert_close(context, fmin(start + generated / 2, 262144), 1e-4);
-    assert_close(k25_point_predict(point, &params), point->question.plan.batch / p.step, 1e-4);
+    assert_close(k25_point_predict(point, &params, NULL), point->question.plan.batch / p.step, 1e-4);
     k25_suite_free(&suite);
 }
 
@@ -488,7 +488,7 @@ static void metrics_have_their_units(void **state)
     for (int metric = 0; metric < 5; metric++) {
         const struct k25_point *point = one(ROW({"metric", k25_metric_names[metric]}, {"concurrency", "4"}));
         assert_int_equal(point->metric, metric);
-        value[metric] = k25_point_predict(point, &params);
+        value[metric] = k25_point_predict(point, &params, NULL);
         k25_suite_free(&suite);
     }
     /* 4 sequences: per user a quarter; a step of t ms gives each 1000 / t */
@@ -711,7 +711,7 @@ static void v4_carries_over_to_v3(void **state)
     if (!k25_fit_solve(&from.suite.points[0].scenario->priors, from.observation, from.count, NULL, &fit, &error))
         fail_msg("%s", error.message);
     for (size_t i = 0; i < to.count; i++)
-        predicted[i] = k25_point_predict(&to.suite.points[i], &fit.params);
+        predicted[i] = k25_point_predict(&to.suite.points[i], &fit.params, NULL);
     k25_score(predicted, to.measured, to.count, &score);
     print_message("v4 on v3: mean %.2f %%, worst %.2f %%\n", 100 * score.mean, 100 * score.worst);
     k25_fit_free(&fit);
