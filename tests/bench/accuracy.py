@@ -5,10 +5,10 @@
     tests/bench/accuracy.py /other/build/release/k25sim build/release/k25sim
                                                                      before and after, and how many numbers differ
     tests/bench/accuracy.py build/release/k25sim --only Kernels      one section (a part of its name)
+    tests/bench/accuracy.py build/release/k25sim --commands          and the commands of every row
 
 Measurements are those of this checkout, whatever program reads them; the library (models, machines, sets, priors) is
-each program's own. Rows that a test prints (public hosts, serving, the memory of public checkpoints) run the tests of
-this checkout's build.
+each program's own. Rows that a test prints (public hosts, serving) are printed by the tests beside the last program.
 """
 import argparse
 import csv
@@ -35,9 +35,11 @@ class Program:
     def __init__(self, path, folder):
         self.path, self.folder = str(pathlib.Path(path).resolve()), pathlib.Path(folder)
         self.answers = {}
+        self.commands = []
 
     def run(self, *arguments):
         arguments = tuple(str(a) for a in arguments)
+        self.commands.append(" ".join(a.removeprefix(f"{ROOT}/") for a in arguments))
         if arguments not in self.answers:
             done = subprocess.run([self.path, *arguments], capture_output=True, text=True)
             if done.returncode > 1:
@@ -191,6 +193,18 @@ def by_kernels_and_points(program):
                                 program.folder / "on_top.yaml"))
 
 
+def memory():
+    def of_kimi(key, scale, unit):
+        def measure(program):
+            value = json.loads(program.run("predict", "kimi-k25", "--format", "json"))["memory"][key]
+            return [f"{value / scale:.10g} {unit}"]
+        return measure
+    yield "weights of one rank at TP8", of_kimi("weights_bytes", 1e9, "GB")
+    yield "KV pool at utilisation 0.94, FP8", of_kimi("kv_pool_tokens", 1, "tokens")
+    yield ("parameters and checkpoint",
+           lambda program: [program.run("predict", "kimi-k25").split("(")[1].split(")")[0]])
+
+
 def printed(test, *marks):
     """Lines that a test of this checkout prints, by the words they start with."""
     path = pathlib.Path(PROGRAM).resolve().parent / "tests" / test
@@ -209,6 +223,7 @@ SECTIONS = {
     "Beside the best known peer": peer,
     "Kernels and collectives": kernels,
     "AllReduce on other hosts": lambda: printed("test_scenarios_facts", "one-shot", "NCCL"),
+    "Memory": memory,
     "Serving on H200": lambda: printed("test_scenarios_serving", "all "),
 }
 
@@ -218,6 +233,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="+", help="k25sim, or two of them: before and after")
     parser.add_argument("--only", default="", help="sections with this in their name")
+    parser.add_argument("--commands", action="store_true", help="the commands of every row, too")
     given = parser.parse_args()
     PROGRAM = given.program[-1]
     folders = [tempfile.TemporaryDirectory() for _ in given.program]
@@ -228,12 +244,15 @@ def main():
             continue
         print(f"\n{section}", flush=True)
         for label, measure in cases():
+            programs[0].commands.clear()
             cells = [measure(program) for program in programs]
             same = all(c == cells[0] for c in cells)
             shown = [" | ".join(c) for c in cells[:1 if same else None]]
             numbers += len(cells[0])
             different += sum(a != b for a, b in zip(cells[0], cells[-1]))
             print(f"  {label:<62} {'   NOW   '.join(shown)}", flush=True)
+            for command in programs[0].commands if given.commands else []:
+                print(f"      k25sim {command}")
     if len(programs) > 1:
         print(f"\n{different} of {numbers} numbers differ")
     return different > 0
