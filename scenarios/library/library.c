@@ -136,6 +136,14 @@ bool k25_library_find(const struct k25_library *library, enum k25_shelf shelf, c
     return there || not_found(library, shelf, stem, error);
 }
 
+const char *k25_library_table(const struct k25_library *library, const char *name, char *path, size_t size)
+{
+    if (strcmp(name, "-") == 0 || k25_file_exists(name) || name[0] == '/' ||
+        !fits(snprintf(path, size, "%s/%s", library->root, name), size, NULL))
+        return name;
+    return k25_file_exists(path) ? path : name;
+}
+
 bool k25_library_params(const struct k25_library *library, char *path, size_t size)
 {
     return fits(snprintf(path, size, "%s/hw/params/params.yaml", library->root), size, NULL);

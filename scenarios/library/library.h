@@ -39,6 +39,11 @@ void k25_library_free(char **names);
 
 extern const char *const k25_shelf_names[]; /* "architecture", ... */
 
+/* The path of a table of measurements: `name` where there is such a file (or it is "-"), else the file of that name
+ * below the library's root, as calib/points/kimi_k26_v4.csv is; `name` when neither is there. Lives in `name` or
+ * `path`. */
+const char *k25_library_table(const struct k25_library *library, const char *name, char *path, size_t size);
+
 /* The files with the priors and the link figures. */
 bool k25_library_params(const struct k25_library *library, char *path, size_t size);
 bool k25_library_links(const struct k25_library *library, char *path, size_t size);

@@ -132,8 +132,10 @@ static bool read_bench(struct reading *r, const char *path)
     return ok;
 }
 
-static bool read_kernels(struct reading *r, const char *path)
+static bool read_kernels(struct reading *r, const char *name)
 {
+    char file[1024];
+    const char *path = k25_library_table(&r->cli->library, name, file, sizeof file);
     struct cli_evidence *e = r->evidence;
     struct k25_kernel_table *table = k25_kernel_table_read(path, &r->scenario->machine, r->error);
     if (table == NULL)
@@ -185,16 +187,18 @@ static bool read_points(struct reading *r, const char *scenario, const char *con
     if (e->suites == NULL)
         return out_of_memory(r->error);
     for (; e->suite_count < count; e->suite_count++) {
-        if (!k25_suite_load(&r->cli->library, paths[e->suite_count], scenario, r->options->where,
-                            cli_count(r->options->where), r->options->set, cli_count(r->options->set),
-                            &e->suites[e->suite_count], r->error))
+        char file[1024];
+        const char *path = k25_library_table(&r->cli->library, paths[e->suite_count], file, sizeof file);
+        if (!k25_suite_load(&r->cli->library, path, scenario, r->options->where, cli_count(r->options->where),
+                            r->options->set, cli_count(r->options->set), &e->suites[e->suite_count], r->error))
             return false;
     }
     if (!cli_pairs_make(e->suites, e->suite_count, &e->pairs, r->error))
         return false;
     e->pair = only_pair(&e->pairs, r->error);
     for (size_t i = 0; e->pair != NULL && i < count; i++) {
-        if (!add_file(r, paths[i]))
+        char file[1024];
+        if (!add_file(r, k25_library_table(&r->cli->library, paths[i], file, sizeof file)))
             return false;
     }
     return e->pair != NULL;

@@ -103,9 +103,10 @@ static bool read_options(struct cli_validation *v, struct k25_error *error)
 
 static enum k25_status run(const struct cli *cli, const char *const *arguments, struct k25_error *error)
 {
-    struct cli_validation validation = {.path = arguments[0]};
+    char path[1024];
+    struct cli_validation validation = {.path = k25_library_table(&cli->library, arguments[0], path, sizeof path)};
     bool kernels;
-    if (!read_options(&validation, error) || !is_kernel_table(arguments[0], &kernels, error))
+    if (!read_options(&validation, error) || !is_kernel_table(validation.path, &kernels, error))
         return cli_failed(error);
     return kernels ? cli_validate_kernels(cli, &validation, error) : cli_validate_points(cli, &validation, error);
 }
@@ -115,7 +116,8 @@ const struct cli_command cli_validate = {
     .arguments = "FILE.csv",
     .summary = "measured against predicted: errors, and the rows that have no prediction",
     .details = "FILE.csv is a table of measured points (docs/formats.md) or, with a column latency_us, of\n"
-               "measured kernels or collectives (gzip is read, too). Points of one group and variant are\n"
+               "measured kernels or collectives (gzip is read, too); calib/points and calib/kernels_measured\n"
+               "have public ones, which are found from any folder. Points of one group and variant are\n"
                "one box and build; errors are |predicted - measured| / measured in the metric of the row.\n"
                "`roofline` reads every byte of weights and cache once at the data sheet's bandwidth and\n"
                "nothing else: what a model must beat. Kernels are fitted on the even-numbered shapes of\n"
@@ -123,10 +125,11 @@ const struct cli_command cli_validate = {
                "--points, that of the rows.\n"
                "\n"
                "examples:\n"
-               "  k25sim validate points.csv\n"
-               "  k25sim validate points.csv --where dcp=1 --cv loo --bar mean=4 --bar worst=12\n"
+               "  k25sim validate calib/points/qwen35_397b.csv\n"
+               "  k25sim validate calib/points/kimi_k26_v4.csv --where dcp=1 --where spec_kind=none --cv loo\n"
+               "  k25sim validate points.csv --cv 5 --bar mean=4 --bar worst=12\n"
                "  k25sim validate points.csv --scenario my-box.yaml --points --format csv\n"
-               "  k25sim validate gemm.csv.gz --params\n",
+               "  k25sim validate calib/kernels_measured/gemm.csv.gz --params\n",
     .least = 1,
     .most = 1,
     .options = options,

@@ -535,6 +535,23 @@ static void scores_by_hand(void **state)
     assert_true(score.count == 0 && score.mean == 0 && score.worst == 0);
 }
 
+/* From any folder: a file as it is named, else the library's of that name. */
+static void tables_of_the_library(void **state)
+{
+    (void)state;
+    char path[1024];
+    static const char name[] = "calib/points/kimi_k26_v4.csv", missing[] = "calib/points/kimi.csv";
+    assert_string_equal(k25_library_table(&library, name, path, sizeof path),
+                        K25_SOURCE_DIR "/calib/points/kimi_k26_v4.csv");
+    assert_ptr_equal(k25_library_table(&library, missing, path, sizeof path), missing);
+    assert_string_equal(k25_library_table(&library, "-", path, sizeof path), "-");
+    FILE *file = fopen("README.md", "w"); /* there is one in the library, too */
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(k25_library_table(&library, "README.md", path, sizeof path), "README.md");
+    assert_string_equal(k25_library_table(&library, name, path, 8), name);
+}
+
 /* Every file of calib/points has these columns and no others, so no sentences; every row is read
  * and has a value and a source. */
 static void points_come_along(void **state)
@@ -740,6 +757,7 @@ int main(void)
         cmocka_unit_test(metrics_have_their_units),
         cmocka_unit_test(the_roofline_by_hand),
         cmocka_unit_test(scores_by_hand),
+        cmocka_unit_test(tables_of_the_library),
         cmocka_unit_test(points_come_along),
         cmocka_unit_test(v4_leave_one_out),
         cmocka_unit_test(v3_leave_one_out),
