@@ -23,6 +23,24 @@ char *k25_print_close(struct k25_printer *printer, struct k25_error *error)
     return NULL;
 }
 
+void k25_print_quoted(FILE *out, const char *value)
+{
+    fputc('"', out);
+    for (const unsigned char *at = (const unsigned char *)value; *at;) {
+        if (*at < 0x80) {
+            bool plain = *at >= ' ' && *at != 0x7f;
+            fprintf(out, plain ? "%s%c" : "%s\\x%02x", *at == '"' || *at == '\\' ? "\\" : "", *at);
+            at++;
+            continue;
+        }
+        unsigned long code = *at >= 0xf0 ? *at & 0x07 : *at >= 0xe0 ? *at & 0x0f : *at & 0x1f;
+        for (at++; (*at & 0xc0) == 0x80; at++) /* texts are UTF-8: the reader of YAML takes no other */
+            code = code << 6 | (*at & 0x3f);
+        fprintf(out, "\\U%08lx", code);
+    }
+    fputc('"', out);
+}
+
 void k25_print_text(FILE *out, const char *key, const char *value)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
@@ -37,17 +55,8 @@ void k25_print_text(FILE *out, const char *key, const char *value)
         fprintf(out, "%s\n", value);
         return;
     }
-    fputc('"', out);
-    for (const char *at = value; *at; at++) {
-        unsigned char byte = (unsigned char)*at;
-        if (byte == '"' || byte == '\\')
-            fprintf(out, "\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7f)
-            fprintf(out, "\\x%02x", byte);
-        else
-            fputc(byte, out);
-    }
-    fputs("\"\n", out);
+    k25_print_quoted(out, value);
+    fputc('\n', out);
 }
 
 void k25_print_real(FILE *out, double value)

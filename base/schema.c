@@ -246,6 +246,7 @@ struct loader {
     const char *file;
     struct k25_inputs *inputs;
     struct k25_error *error;
+    bool partial; /* members whose key is absent stay as they are */
 };
 
 static bool is_null(const struct k25_yaml_node *node)
@@ -320,6 +321,9 @@ static bool load_field(const struct loader *loader, const struct k25_field *fiel
 {
     const struct k25_yaml_node *value = k25_yaml_get(node, field->key);
     char path[PATH];
+    if (value == NULL && loader->partial) {
+        return true;
+    }
     if (!join(prefix, field->key, path, loader->error)) {
         return false;
     }
@@ -384,6 +388,13 @@ bool k25_schema_load(const struct k25_field *fields, const char *prefix, const s
                      const char *file, void *record, struct k25_inputs *inputs, struct k25_error *error)
 {
     struct loader loader = {.file = file, .inputs = inputs, .error = error};
+    return load_map(&loader, fields, prefix, node, true, record);
+}
+
+bool k25_schema_change(const struct k25_field *fields, const char *prefix, const struct k25_yaml_node *node,
+                       const char *file, void *record, struct k25_inputs *inputs, struct k25_error *error)
+{
+    struct loader loader = {.file = file, .inputs = inputs, .error = error, .partial = true};
     return load_map(&loader, fields, prefix, node, true, record);
 }
 

@@ -55,6 +55,10 @@ struct k25_field {
 bool k25_schema_load(const struct k25_field *fields, const char *prefix, const struct k25_yaml_node *node,
                      const char *file, void *record, struct k25_inputs *inputs, struct k25_error *error);
 
+/* The same for a record that has its values already: takes the keys that `node` has, the other members stay. */
+bool k25_schema_change(const struct k25_field *fields, const char *prefix, const struct k25_yaml_node *node,
+                       const char *file, void *record, struct k25_inputs *inputs, struct k25_error *error);
+
 /* Sets one member by its path below the table ("allreduce.backend") from text, as --set does; `prefix` as above.
  * Recorded as an override from "--set". Lists (K25_NODE) cannot be set. On failure `record` is as it was. */
 bool k25_schema_set(const struct k25_field *fields, const char *prefix, const char *path, const char *value,

@@ -130,6 +130,29 @@ static void absent_and_null_take_defaults(void **state)
     assert_error(error, K25_BAD_INPUT, "plan.yaml: missing key 'tp' in plan");
 }
 
+/* What the mapping has, and nothing else: no defaults, no missing keys, also inside of it. */
+static void change_keeps_what_is_absent(void **state)
+{
+    (void)state;
+    static const char text[] = "rate: 4\nallreduce: {floor: 3}\n", bad[] = "rate: 4\ntpp: 3\n";
+    struct k25_error error = {0};
+    struct k25_inputs inputs = {0};
+    struct plan plan = {.tp = 8, .share = 0.25, .name = "old", .allreduce = {1, 2}, .spare = {1, 7}};
+    struct k25_yaml *yaml = k25_yaml_parse(text, strlen(text), "plan.yaml", &error);
+    assert_true(k25_schema_change(plan_fields, "plan", k25_yaml_root(yaml), "plan.yaml", &plan, &inputs, &error));
+    k25_yaml_free(yaml);
+    assert_true(plan.rate == 4 && plan.allreduce.floor == 3);
+    assert_true(plan.tp == 8 && plan.share == 0.25 && plan.allreduce.backend == 1 && plan.spare.floor == 7);
+    assert_string_equal(plan.name, "old");
+    assert_non_null(k25_inputs_find(&inputs, "plan.rate"));
+    assert_null(k25_inputs_find(&inputs, "plan.tp"));
+    k25_inputs_free(&inputs);
+    yaml = k25_yaml_parse(bad, strlen(bad), "plan.yaml", &error);
+    assert_false(k25_schema_change(plan_fields, "plan", k25_yaml_root(yaml), "plan.yaml", &plan, NULL, &error));
+    k25_yaml_free(yaml);
+    assert_error(error, K25_BAD_INPUT, "plan.yaml:2:1: unknown key 'tpp' in plan, did you mean 'tp'?");
+}
+
 static void mistakes_in_keys(void **state)
 {
     (void)state;
@@ -340,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_everything),
         cmocka_unit_test(absent_and_null_take_defaults),
+        cmocka_unit_test(change_keeps_what_is_absent),
         cmocka_unit_test(mistakes_in_keys),
         cmocka_unit_test(mistakes_in_values),
         cmocka_unit_test(set_refuses),
