@@ -17,11 +17,12 @@ static const struct poptOption options[] = {
     {"output", 'o', POPT_ARG_STRING, &given.out, 0, "where to write", "FILE.yaml"},
     {"name", '\0', POPT_ARG_STRING, &given.name, 0, "name of what is imported; default: from the file", "NAME"},
     {"quant", '\0', POPT_ARG_STRING, &given.quant, 0, "hf: a separate hf_quant_config.json", "FILE.json"},
-    {"gpu", '\0', POPT_ARG_STRING, &given.gpu, 0, "topo: the machine whose GPU figures are taken", "MACHINE"},
+    {"gpu", '\0', POPT_ARG_STRING, &given.gpu, 0, "topo: the GPU; default: rtx-pro-6000-server", "GPU"},
     POPT_TABLEEND,
 };
 
-static const char *const usual_machine = "rtx-pro-6000-8x-two-socket";
+/* What the matrix does not say: the GPU, where --gpu does not, and the cost of doing without P2P. */
+static const char *const usual_gpu = "rtx-pro-6000-server", *const usual_machine = "rtx-pro-6000-8x-two-socket";
 
 static bool write(const char *path, char *text, struct k25_error *error)
 {
@@ -87,29 +88,31 @@ static void name_machine(const char *path, struct k25_machine *machine)
 static enum k25_status import_topo(const struct cli *cli, const char *path, struct k25_error *error)
 {
     static struct k25_machine machine; /* too large for a stack */
-    struct k25_link_defaults links;
-    const char *gpu = given.gpu != NULL ? given.gpu : usual_machine;
+    struct k25_machine_parts parts;
+    const char *gpu = given.gpu != NULL ? given.gpu : usual_gpu;
     char file[1024];
     if (given.quant != NULL)
         return cli_misused(&cli_import, error, "--quant is for import hf");
-    if (!k25_library_links(&cli->library, file, sizeof file) || !k25_link_defaults_load(file, &links, NULL, error) ||
-        !k25_library_find(&cli->library, K25_SHELF_MACHINE, gpu, "", "", file, sizeof file, error) ||
-        !k25_machine_load(file, &links, &machine, NULL, error) ||
-        !k25_machine_import_topo(path, &links, &machine, error))
+    if (!k25_library_parts(&cli->library, &parts, NULL, error) ||
+        !k25_library_find(&cli->library, K25_SHELF_MACHINE, usual_machine, "", "", file, sizeof file, error) ||
+        !k25_machine_load(file, &parts, &machine, NULL, error) ||
+        !k25_library_find(&cli->library, K25_SHELF_GPU, gpu, "", "", file, sizeof file, error) ||
+        !k25_machine_set(&machine, "gpu", gpu, &parts, NULL, error) ||
+        !k25_machine_import_topo(path, &parts.links, &machine, error))
         return cli_failed(error);
     name_machine(path, &machine);
     char *text = k25_machine_print(&machine, error);
     if (text == NULL)
         return cli_failed(error);
     if (given.out == NULL) {
-        printf("# GPU figures of %s; latency and bandwidth of the links are assumed, not measured\n%s", gpu, text);
+        printf("# latency and bandwidth of the links are assumed, not measured\n%s", text);
         free(text);
         return K25_OK;
     }
     if (!write(given.out, text, error))
         return cli_failed(error);
-    printf("%s: machine %s, %d GPUs\n", given.out, machine.name, machine.gpus);
-    printf("GPU figures: those of %s; latency and bandwidth of the links: assumed, not measured\n", gpu);
+    printf("%s: machine %s, %dx %s\n", given.out, machine.name, machine.gpus, machine.gpu.name);
+    printf("latency and bandwidth of the links: assumed, not measured\n");
     return K25_OK;
 }
 
@@ -133,13 +136,13 @@ const struct cli_command cli_import = {
                "      architecture, and beside it FILE.SCHEME.yaml, how the checkpoint stores the tensors.\n"
                "      Keys it does not understand are refused by name.\n"
                "topo  reads the matrix that `nvidia-smi topo -m` prints (- for standard input). It has no\n"
-               "      figures of the GPUs, which are taken from --gpu MACHINE (default\n"
-               "      rtx-pro-6000-8x-two-socket), and none of the links, which are assumed\n"
-               "      (hw/topology/links.yaml). Without -o the machine goes to standard output.\n"
+               "      word on which GPU it is: --gpu says so (`k25sim list gpus`; default\n"
+               "      rtx-pro-6000-server), with it the generation of PCIe. The figures of the links are\n"
+               "      assumed (hw/topology/links.yaml). Without -o the machine goes to standard output.\n"
                "\n"
                "examples:\n"
                "  k25sim import hf config.json -o my-model.yaml\n"
-               "  nvidia-smi topo -m | k25sim import topo - -o my-box.yaml\n",
+               "  nvidia-smi topo -m | k25sim import topo - --gpu rtx-4090 -o my-box.yaml\n",
     .least = 2,
     .most = 2,
     .options = options,

@@ -146,12 +146,10 @@ static const struct cli_column machine_columns[] = {
 static bool add_machine(const struct k25_library *library, const char *name, const char *path, struct cli_table *table,
                         struct k25_error *error)
 {
-    struct k25_link_defaults links;
+    struct k25_machine_parts parts;
     static struct k25_machine machine; /* too large for a stack */
     struct k25_group group;
-    char file[1024];
-    if (!k25_library_links(library, file, sizeof file) || !k25_link_defaults_load(file, &links, NULL, error) ||
-        !k25_machine_load(path, &links, &machine, NULL, error) ||
+    if (!k25_library_parts(library, &parts, NULL, error) || !k25_machine_load(path, &parts, &machine, NULL, error) ||
         !k25_machine_group(&machine, machine.gpus, &group, error))
         return false;
     cli_table_text(table, "%s", name);
@@ -168,6 +166,72 @@ static bool add_machine(const struct k25_library *library, const char *name, con
 static bool list_machines(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
     return each(library, K25_SHELF_MACHINE, table, add_machine, error);
+}
+
+static const struct cli_column gpu_columns[] = {
+    {"file", "GPU file", CLI_TEXT, 0},
+    {"name", NULL, CLI_TEXT, 0},
+    {"sms", "SMs", CLI_COUNT, 0},
+    {"memory_mib", "MiB", CLI_COUNT, 0},
+    {"bandwidth_gbs", "GB/s", CLI_COUNT, 0},
+    {"l2_mib", "L2", CLI_FIGURE, 0},
+    {"peak_bf16_tflops", "BF16", CLI_FIGURE, 0},
+    {"peak_fp8_tflops", "FP8", CLI_FIGURE, 0},
+    {"peak_fp4_tflops", "FP4", CLI_FIGURE, 0},
+    {"power_w", "W", CLI_COUNT, 0},
+    {"compute_capability", "CC", CLI_TEXT, 0},
+    {"pcie", "PCIe", CLI_TEXT, 0},
+    {"nvlink_gbs", "NVLink", CLI_FIGURE, 0},
+    {"p2p", "P2P", CLI_TEXT, 0},
+    {"price_usd", "USD", CLI_COUNT, 0},
+    {"unconfirmed", "not confirmed", CLI_TEXT, 0},
+    {"source", NULL, CLI_TEXT, 0},
+    {NULL, NULL, CLI_TEXT, 0},
+};
+
+/* A figure, or nothing for the 0 of one that the GPU has not or nobody knows. */
+static void add_figure(struct cli_table *table, double value)
+{
+    if (value > 0)
+        cli_table_number(table, value);
+    else
+        cli_table_nothing(table);
+}
+
+static bool add_gpu(const struct k25_library *library, const char *name, const char *path, struct cli_table *table,
+                    struct k25_error *error)
+{
+    (void)library;
+    struct k25_gpu gpu;
+    char unconfirmed[256];
+    if (!k25_gpu_load(path, "gpu", &gpu, NULL, error))
+        return false;
+    cli_table_text(table, "%s", name);
+    cli_table_text(table, "%s", gpu.name);
+    cli_table_number(table, gpu.sms);
+    cli_table_number(table, gpu.memory_mib);
+    cli_table_number(table, gpu.bandwidth_gbs);
+    cli_table_number(table, gpu.l2_mib);
+    cli_table_number(table, gpu.peak_bf16_tflops);
+    add_figure(table, gpu.peak_fp8_tflops);
+    add_figure(table, gpu.peak_fp4_tflops);
+    cli_table_number(table, gpu.power_w);
+    cli_table_text(table, "%s", gpu.compute_capability);
+    if (gpu.pcie_generation > 0)
+        cli_table_text(table, "%d.0 x%d", gpu.pcie_generation, gpu.pcie_lanes);
+    else
+        cli_table_nothing(table);
+    add_figure(table, gpu.nvlink_gbs);
+    cli_table_text(table, "%s", gpu.p2p ? "yes" : "no");
+    add_figure(table, gpu.price_usd);
+    cli_table_text(table, "%s", k25_gpu_unconfirmed(&gpu, unconfirmed, sizeof unconfirmed));
+    cli_table_text(table, "%s", gpu.source);
+    return true;
+}
+
+static bool list_gpus(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
+{
+    return each(library, K25_SHELF_GPU, table, add_gpu, error);
 }
 
 static const struct cli_column param_columns[] = {
@@ -304,6 +368,7 @@ static const struct {
     {"models", weights_columns, list_weights}, /* an architecture as some checkpoint stores it */
     {"weights", weights_columns, list_weights},
     {"machines", machine_columns, list_machines},
+    {"gpus", gpu_columns, list_gpus},
     {"params", param_columns, list_params},
     {"scenarios", scenario_columns, list_scenarios},
     {"sweeps", sweep_columns, list_sweeps},
@@ -335,12 +400,14 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
 const struct cli_command cli_list = {
     .name = "list",
     .arguments = "WHAT",
-    .summary = "the architectures, models, machines, params, scenarios, sweeps and calibrations there are",
+    .summary = "the architectures, models, machines, GPUs, params, scenarios, sweeps and calibrations there are",
     .details = "WHAT is one of\n"
                "  architectures  what the layers of a model are; a model whose physics is missing says so\n"
                "  models         architectures with their weights: parameters, size of the checkpoint\n"
                "  weights        the same\n"
                "  machines       GPUs and what joins them\n"
+               "  gpus           data sheets: dense tensor peaks in TFLOP/s, MiB of L2, NVLink in GB/s both ways;\n"
+               "                 figures that nobody has confirmed are named\n"
                "  params         the named unknowns: prior, spread (of the logarithm), meaning\n"
                "  scenarios      what predict and validate take by name\n"
                "  sweeps         what sweep takes by name\n"

@@ -157,6 +157,9 @@ void cli_assumptions(const struct cli_answer *answer, struct cli_sentences *sent
     if (scenario->machine.assumed_links)
         cli_say(sentences, "latency and bandwidth of the links of %s are assumed, not measured",
                 scenario->machine.name);
+    char unconfirmed[256];
+    if (k25_gpu_unconfirmed(&scenario->machine.gpu, unconfirmed, sizeof unconfirmed)[0] != '\0')
+        cli_say(sentences, "figures of %s that nobody has confirmed: %s", scenario->machine.gpu.name, unconfirmed);
 }
 
 /* `value` further than `factor` outside of where the calibration data lay. */

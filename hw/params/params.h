@@ -18,7 +18,7 @@
 #define K25_PARAM_LIST(X)                                                                                              \
     X(P_NORM, "kernel.p_norm", "", 1, "exponent that joins a kernel's limits: no sharp corner between them")           \
     X(KERNEL_SCALE, "kernel.scale", "", 1, "every kernel but the collectives, times this")                             \
-    X(BANDWIDTH, "memory.bandwidth", "share", 1, "DRAM rate that the card's memory clock gives / data sheet")          \
+    X(BANDWIDTH, "memory.bandwidth", "share", 1, "DRAM rate that the card gives / its data sheet")                     \
     X(GEMM_T0, "gemm.t0", "us", 1e-6, "floor of a BF16 matrix product")                                                \
     X(GEMM_MEM, "gemm.eta_mem", "share", 1, "share of the DRAM rate that it reaches")                                  \
     X(GEMM_MAC, "gemm.eta_mac", "share", 1, "share of the BF16 peak that it reaches")                                  \

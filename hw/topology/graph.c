@@ -97,8 +97,8 @@ static double end_latency_us(enum k25_vertex_kind kind, const struct k25_link_fi
     }
 }
 
-bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie, int nvlinks,
-                      const struct k25_link_defaults *defaults, struct k25_error *error)
+bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie,
+                      double nvlink_gbs, const struct k25_link_defaults *defaults, struct k25_error *error)
 {
     enum k25_vertex_kind a = machine->vertex[from].kind, b = machine->vertex[to].kind;
     int kind = kind_between(a, b);
@@ -111,7 +111,7 @@ bool k25_machine_join(struct k25_machine *machine, int from, int to, const struc
         figures = defaults->internal;
     else if (kind == K25_L_NVLINK)
         figures = (struct k25_link_figures){
-            .bandwidth_gbs = nvlinks * defaults->nvlink.bandwidth_gbs,
+            .bandwidth_gbs = nvlink_gbs,
             .latency_us = ((a == K25_V_GPU) + (b == K25_V_GPU)) * defaults->nvlink.latency_us,
         };
     else

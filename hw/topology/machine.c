@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/print.h"
 #include "base/text.h"
 
 static const char *const vertex_kinds[] = {"gpu", "switch", "root", "socket", "nvswitch", NULL};
@@ -12,46 +13,43 @@ static const char *const link_kinds[] = {"pcie", "socket", "nvlink", "internal",
 
 /* ---- the tables ---- */
 
-static const struct k25_field gpu_fields[] = {
-    K25_FIELD(TEXT, k25_gpu, name, .doc = "what the maker calls it"),
-    K25_FIELD(INT, k25_gpu, sms, .min = 1, .max = 10000, .doc = "streaming multiprocessors"),
-    K25_FIELD(REAL, k25_gpu, memory_mib, .min = 1, .max = 1e9, .unit = "MiB", .doc = "memory as the driver reports it"),
-    K25_FIELD(REAL, k25_gpu, bandwidth_gbs, .min = 1e-3, .max = 1e6, .unit = "GB/s",
-              .doc = "memory bandwidth, data sheet"),
-    K25_FIELD(REAL, k25_gpu, l2_mib, .min = 1e-3, .max = 1e6, .unit = "MiB", .doc = "L2 cache"),
-    K25_FIELD(REAL, k25_gpu, peak_bf16_tflops, .min = 1e-3, .max = 1e9, .unit = "TFLOP/s",
-              .doc = "dense BF16 tensor peak, FP32 accumulate"),
-    K25_FIELD(REAL, k25_gpu, peak_fp8_tflops, .fallback = "0", .min = 0, .max = 1e9, .unit = "TFLOP/s",
-              .doc = "dense FP8 tensor peak; 0: not supported"),
-    K25_FIELD(REAL, k25_gpu, peak_fp4_tflops, .fallback = "0", .min = 0, .max = 1e9, .unit = "TFLOP/s",
-              .doc = "dense FP4 tensor peak; 0: not supported"),
-    K25_FIELD(REAL, k25_gpu, power_w, .min = 1, .max = 1e5, .unit = "W", .doc = "power limit"),
-    {0},
-};
-
 static const struct k25_field graph_fields[] = {
     K25_FIELD(NODE, k25_graph_nodes, vertices, .doc = "list of {name, kind}; the GPUs in rank order"),
     K25_FIELD(NODE, k25_graph_nodes, links, .doc = "list of {from, to, kind, bandwidth_gbs, latency_us}"),
     {0},
 };
 
+/* clang-format off */
+#define MACHINE(gpu_row) \
+    K25_FIELD(TEXT, k25_machine, name, .doc = "what people call the machine"), \
+    K25_FIELD(TEXT, k25_machine, source, .doc = "where its figures are from"), \
+    gpu_row, \
+    K25_FIELD(BOOL, k25_machine, p2p, .fallback = "true", \
+              .doc = "GPUs reach each other's memory; otherwise every hop goes through host memory"), \
+    K25_FIELD(REAL, k25_machine, host_staging_latency_us, .min = 0, .max = 1e6, .unit = "us", \
+              .doc = "added to every hop without P2P"), \
+    K25_FIELD(REAL, k25_machine, price_per_hour, .fallback = "0", .min = 0, .max = 1e6, .unit = "USD", \
+              .doc = "of the whole machine; 0: unknown"), \
+    K25_FIELD(TEXT, k25_machine, topology, .fallback = "", .doc = "the one-line form; this or graph"), \
+    K25_FIELD(MAP, k25_machine, graph, .fallback = "", .fields = graph_fields, \
+              .doc = "vertices and links; this or topology"), \
+    K25_FIELD(BOOL, k25_machine, assumed_links, .fallback = "false", \
+              .doc = "the link figures are defaults, not measured"), \
+    {0}
+/* clang-format on */
+
 const struct k25_field k25_machine_fields[] = {
-    K25_FIELD(TEXT, k25_machine, name, .doc = "what people call the machine"),
-    K25_FIELD(TEXT, k25_machine, source, .doc = "where its figures are from"),
-    K25_FIELD(MAP, k25_machine, gpu, .fields = gpu_fields, .doc = "one of its equal GPUs"),
-    K25_FIELD(BOOL, k25_machine, p2p, .fallback = "true",
-              .doc = "GPUs reach each other's memory; otherwise every hop goes through host memory"),
-    K25_FIELD(REAL, k25_machine, host_staging_latency_us, .min = 0, .max = 1e6, .unit = "us",
-              .doc = "added to every hop without P2P"),
-    K25_FIELD(REAL, k25_machine, price_per_hour, .fallback = "0", .min = 0, .max = 1e6, .unit = "USD",
-              .doc = "of the whole machine; 0: unknown"),
-    K25_FIELD(TEXT, k25_machine, topology, .fallback = "", .doc = "the one-line form; this or graph"),
-    K25_FIELD(MAP, k25_machine, graph, .fallback = "", .fields = graph_fields,
-              .doc = "vertices and links; this or topology"),
-    K25_FIELD(BOOL, k25_machine, assumed_links, .fallback = "false",
-              .doc = "the link figures are defaults, not measured"),
-    {0},
+    MACHINE(K25_FIELD(MAP, k25_machine, gpu, .fields = k25_gpu_fields, .doc = "one of its equal GPUs"))};
+
+/* A file names its GPU or describes it: k25_gpu_read reads that. The machine comes first: the rows serve here, too. */
+struct machine_file {
+    struct k25_machine machine;
+    const struct k25_yaml_node *gpu;
 };
+_Static_assert(offsetof(struct machine_file, machine) == 0, "the offsets of the rows");
+
+static const struct k25_field file_fields[] = {
+    MACHINE(K25_FIELD(NODE, machine_file, gpu, .doc = "one of its equal GPUs"))};
 
 static const struct k25_field figure_fields[] = {
     K25_FIELD(REAL, k25_link_figures, bandwidth_gbs, .min = 1e-3, .max = 1e6, .unit = "GB/s",
@@ -218,43 +216,74 @@ static bool build(const struct k25_yaml_node *root, const char *file, const stru
            (k25_machine_check(machine, &cause) || fail_at_node(file, at, "machine.graph", &cause, error));
 }
 
-static bool load_yaml(const struct k25_yaml *yaml, const struct k25_link_defaults *defaults,
-                      struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error)
+/* What the file leaves to the GPU. */
+static bool default_p2p(struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error)
+{
+    struct k25_input input = {.path = (char *)"machine.p2p", .value = (char *)(machine->gpu.p2p ? "true" : "false")};
+    input.origin = K25_FROM_DEFAULT;
+    machine->p2p = machine->gpu.p2p;
+    machine->p2p_of_gpu = true;
+    return inputs == NULL || k25_inputs_record(inputs, input, error);
+}
+
+static bool load_yaml(const struct k25_yaml *yaml, const struct k25_machine_parts *parts, struct k25_machine *machine,
+                      struct k25_inputs *inputs, struct k25_error *error)
 {
     const struct k25_yaml_node *root = k25_yaml_root(yaml);
     const char *file = k25_yaml_file(yaml);
-    *machine = (struct k25_machine){0};
-    return k25_schema_head(yaml, "machine", error) &&
-           k25_schema_load(k25_machine_fields, "machine", root, file, machine, inputs, error) &&
-           build(root, file, defaults, machine, inputs, error);
+    struct machine_file *record = calloc(1, sizeof *record); /* too large for a stack */
+    if (record == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    bool done = k25_schema_head(yaml, "machine", error) &&
+                k25_schema_load(file_fields, "machine", root, file, record, inputs, error) &&
+                k25_gpu_read(record->gpu, file, "machine.gpu", &parts->gpus, &record->machine.gpu, inputs, error) &&
+                (k25_yaml_get(root, "p2p") != NULL || default_p2p(&record->machine, inputs, error)) &&
+                build(root, file, &parts->links, &record->machine, inputs, error);
+    *machine = record->machine;
+    free(record);
+    return done;
 }
 
-bool k25_machine_load(const char *path, const struct k25_link_defaults *defaults, struct k25_machine *machine,
+bool k25_machine_load(const char *path, const struct k25_machine_parts *parts, struct k25_machine *machine,
                       struct k25_inputs *inputs, struct k25_error *error)
 {
     struct k25_yaml *yaml = k25_yaml_read(path, inputs, error);
-    bool done = yaml && load_yaml(yaml, defaults, machine, inputs, error);
+    bool done = yaml && load_yaml(yaml, parts, machine, inputs, error);
     k25_yaml_free(yaml);
     return done;
 }
 
-bool k25_machine_parse(const char *text, size_t size, const char *name, const struct k25_link_defaults *defaults,
+bool k25_machine_parse(const char *text, size_t size, const char *name, const struct k25_machine_parts *parts,
                        struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error)
 {
     struct k25_yaml *yaml = k25_yaml_parse(text, size, name, error);
-    bool done = yaml && load_yaml(yaml, defaults, machine, inputs, error);
+    bool done = yaml && load_yaml(yaml, parts, machine, inputs, error);
     k25_yaml_free(yaml);
     return done;
 }
 
+/* ---- overriding ---- */
+
+static bool set_value(struct k25_machine *machine, const char *path, const char *value,
+                      const struct k25_machine_parts *parts, struct k25_inputs *inputs, struct k25_error *error)
+{
+    if (strcmp(path, "gpu") == 0)
+        return k25_gpu_exchange(&machine->gpu, "machine.gpu", value, &parts->gpus, inputs, error) &&
+               (!machine->p2p_of_gpu || default_p2p(machine, inputs, error));
+    if (strncmp(path, "gpu.", 4) == 0)
+        return k25_gpu_set(&machine->gpu, "machine.gpu", path + 4, value, inputs, error);
+    machine->p2p_of_gpu = machine->p2p_of_gpu && strcmp(path, "p2p") != 0;
+    return k25_schema_set(k25_machine_fields, "machine", path, value, machine, inputs, error);
+}
+
 bool k25_machine_set(struct k25_machine *machine, const char *path, const char *value,
-                     const struct k25_link_defaults *defaults, struct k25_inputs *inputs, struct k25_error *error)
+                     const struct k25_machine_parts *parts, struct k25_inputs *inputs, struct k25_error *error)
 {
     struct k25_machine changed = *machine;
     struct k25_error cause;
-    if (!k25_schema_set(k25_machine_fields, "machine", path, value, &changed, inputs, error))
+    if (!set_value(&changed, path, value, parts, inputs, error))
         return false;
-    bool done = strcmp(path, "topology") == 0 ? k25_machine_synthetic(value, defaults, &changed, &cause)
+    bool done = strcmp(path, "topology") == 0 ? k25_machine_synthetic(value, &parts->links, &changed, &cause)
                                               : k25_machine_check(&changed, &cause);
     if (!done)
         return k25_fail(error, K25_BAD_INPUT, "--set machine.%s=%s: %s", path, value, cause.message);
@@ -264,47 +293,21 @@ bool k25_machine_set(struct k25_machine *machine, const char *path, const char *
 
 /* ---- printing ---- */
 
-/* In double quotes; what is not plain ASCII goes out as an escape, for YAML refuses some of it unescaped. */
-static void print_text(FILE *out, const char *key, const char *text)
-{
-    fprintf(out, "%s: \"", key);
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        if (*at < 0x80) {
-            bool plain = *at >= ' ' && *at != 0x7f;
-            fprintf(out, plain ? "%s%c" : "%s\\x%02x", *at == '"' || *at == '\\' ? "\\" : "", *at);
-            at++;
-            continue;
-        }
-        unsigned long code = *at >= 0xf0 ? *at & 0x07 : *at >= 0xe0 ? *at & 0x0f : *at & 0x1f;
-        for (at++; (*at & 0xc0) == 0x80; at++) /* texts are UTF-8: the reader of YAML takes no other */
-            code = code << 6 | (*at & 0x3f);
-        fprintf(out, "\\U%08lx", code);
-    }
-    fputc('"', out);
-}
-
-static void print_gpu(FILE *out, const struct k25_gpu *gpu)
-{
-    fputs("gpu:\n", out);
-    print_text(out, "  name", gpu->name);
-    fprintf(out, "\n  sms: %d\n  memory_mib: %.15g\n  bandwidth_gbs: %.15g\n  l2_mib: %.15g\n", gpu->sms,
-            gpu->memory_mib, gpu->bandwidth_gbs, gpu->l2_mib);
-    fprintf(out, "  peak_bf16_tflops: %.15g\n  peak_fp8_tflops: %.15g\n  peak_fp4_tflops: %.15g\n  power_w: %.15g\n",
-            gpu->peak_bf16_tflops, gpu->peak_fp8_tflops, gpu->peak_fp4_tflops, gpu->power_w);
-}
-
 static void print_graph(FILE *out, const struct k25_machine *machine)
 {
     fprintf(out, "assumed_links: %s\ngraph:\n  vertices:\n", machine->assumed_links ? "true" : "false");
     for (size_t i = 0; i < machine->vertices; i++) {
-        print_text(out, "    - {name", machine->vertex[i].name);
+        fputs("    - {name: ", out);
+        k25_print_quoted(out, machine->vertex[i].name);
         fprintf(out, ", kind: %s}\n", vertex_kinds[machine->vertex[i].kind]);
     }
     fprintf(out, "  links:%s\n", machine->links ? "" : " []");
     for (size_t i = 0; i < machine->links; i++) {
         const struct k25_link *link = &machine->link[i];
-        print_text(out, "    - {from", machine->vertex[link->from].name);
-        print_text(out, ", to", machine->vertex[link->to].name);
+        fputs("    - {from: ", out);
+        k25_print_quoted(out, machine->vertex[link->from].name);
+        fputs(", to: ", out);
+        k25_print_quoted(out, machine->vertex[link->to].name);
         fprintf(out, ", kind: %s, bandwidth_gbs: %.15g, latency_us: %.15g}\n", link_kinds[link->kind],
                 link->bandwidth / 1e9, link->latency * 1e6);
     }
@@ -312,33 +315,22 @@ static void print_graph(FILE *out, const struct k25_machine *machine)
 
 char *k25_machine_print(const struct k25_machine *machine, struct k25_error *error)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out) {
-        k25_fail(error, K25_RESOURCE, "out of memory");
+    struct k25_printer printer;
+    if (!k25_print_open(&printer, error))
         return NULL;
-    }
+    FILE *out = printer.out;
     fputs("k25sim: machine\nversion: 1\n", out);
-    print_text(out, "name", machine->name);
-    print_text(out, "\nsource", machine->source);
-    fputc('\n', out);
-    print_gpu(out, &machine->gpu);
-    fprintf(out, "p2p: %s\nhost_staging_latency_us: %.15g\n", machine->p2p ? "true" : "false",
-            machine->host_staging_latency_us);
+    k25_print_text(out, "name", machine->name);
+    k25_print_text(out, "source", machine->source);
+    k25_gpu_print(out, &machine->gpu);
+    if (!machine->p2p_of_gpu)
+        fprintf(out, "p2p: %s\n", machine->p2p ? "true" : "false");
+    fprintf(out, "host_staging_latency_us: %.15g\n", machine->host_staging_latency_us);
     if (machine->price_per_hour > 0)
         fprintf(out, "price_per_hour: %.15g\n", machine->price_per_hour);
-    if (machine->topology[0]) {
-        print_text(out, "topology", machine->topology);
-        fputc('\n', out);
-    } else {
+    if (machine->topology[0])
+        k25_print_text(out, "topology", machine->topology);
+    else
         print_graph(out, machine);
-    }
-    bool failed = ferror(out);
-    if (fclose(out) != 0 || failed) {
-        free(text);
-        k25_fail(error, K25_RESOURCE, "out of memory");
-        return NULL;
-    }
-    return text;
+    return k25_print_close(&printer, error);
 }

@@ -19,48 +19,11 @@
 #include "base/inputs.h"
 #include "base/schema.h"
 #include "base/yaml.h"
+#include "hw/gpus/gpu.h"
 
 #define K25_MAX_GPUS 64
 #define K25_MAX_VERTICES 160
 #define K25_MAX_LINKS 320
-
-/* Data-sheet figures of one GPU, in the units of the file; the functions below give SI. What kernels really reach
- * is the business of the parameters. */
-struct k25_gpu {
-    char name[64];
-    int sms;              /* streaming multiprocessors */
-    double memory_mib;    /* as the driver reports it */
-    double bandwidth_gbs; /* of its memory */
-    double l2_mib;
-    double peak_bf16_tflops, peak_fp8_tflops, peak_fp4_tflops; /* dense tensor cores; 0 = not supported */
-    double power_w;
-};
-
-/* bytes, bytes/s and flop/s */
-static inline double k25_gpu_memory(const struct k25_gpu *gpu)
-{
-    return gpu->memory_mib * 1048576.0;
-}
-static inline double k25_gpu_l2(const struct k25_gpu *gpu)
-{
-    return gpu->l2_mib * 1048576.0;
-}
-static inline double k25_gpu_bandwidth(const struct k25_gpu *gpu)
-{
-    return gpu->bandwidth_gbs * 1e9;
-}
-static inline double k25_gpu_bf16(const struct k25_gpu *gpu)
-{
-    return gpu->peak_bf16_tflops * 1e12;
-}
-static inline double k25_gpu_fp8(const struct k25_gpu *gpu)
-{
-    return gpu->peak_fp8_tflops * 1e12;
-}
-static inline double k25_gpu_fp4(const struct k25_gpu *gpu)
-{
-    return gpu->peak_fp4_tflops * 1e12;
-}
 
 /* A root is a host bridge with its root port; a socket is a NUMA node with its memory. */
 enum k25_vertex_kind { K25_V_GPU, K25_V_SWITCH, K25_V_ROOT, K25_V_SOCKET, K25_V_NVSWITCH };
@@ -88,6 +51,7 @@ struct k25_machine {
     char source[256];
     int gpus;
     bool p2p;                       /* GPUs reach each other's memory; without it every hop goes through host memory */
+    bool p2p_of_gpu;                /* nobody says so of the machine: it is as the GPU's driver has it */
     double host_staging_latency_us; /* added to such a hop */
     double price_per_hour;          /* USD, of the whole machine; 0: unknown */
     struct k25_gpu gpu;
@@ -154,19 +118,26 @@ extern const struct k25_field k25_machine_fields[];
 extern const struct k25_field k25_link_defaults_fields[];
 extern const char *const k25_path_class_names[]; /* "NV", "PIX", ... NULL-terminated */
 
+/* What machine files refer to: the figures of links of a kind, and the files of GPUs. */
+struct k25_machine_parts {
+    struct k25_link_defaults links;
+    struct k25_gpu_finder gpus;
+};
+
 bool k25_link_defaults_load(const char *path, struct k25_link_defaults *defaults, struct k25_inputs *inputs,
                             struct k25_error *error);
 
 /* `inputs` may be NULL; its paths start with "machine". */
-bool k25_machine_load(const char *path, const struct k25_link_defaults *defaults, struct k25_machine *machine,
+bool k25_machine_load(const char *path, const struct k25_machine_parts *parts, struct k25_machine *machine,
                       struct k25_inputs *inputs, struct k25_error *error);
 /* The same from text; `name` stands for the file in messages. */
-bool k25_machine_parse(const char *text, size_t size, const char *name, const struct k25_link_defaults *defaults,
+bool k25_machine_parse(const char *text, size_t size, const char *name, const struct k25_machine_parts *parts,
                        struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error);
 
-/* Sets one value of a loaded machine as --set does ("gpu.bandwidth_gbs", "p2p"); "topology" rebuilds the graph. */
+/* Sets one value of a loaded machine as --set does ("gpu.bandwidth_gbs", "p2p"); "topology" rebuilds the graph, "gpu"
+ * takes a file's GPU, and its P2P where the machine's file leaves it to the GPU. */
 bool k25_machine_set(struct k25_machine *machine, const char *path, const char *value,
-                     const struct k25_link_defaults *defaults, struct k25_inputs *inputs, struct k25_error *error);
+                     const struct k25_machine_parts *parts, struct k25_inputs *inputs, struct k25_error *error);
 
 /* The machine as a file that loads to the same machine; the caller frees. */
 char *k25_machine_print(const struct k25_machine *machine, struct k25_error *error);
@@ -176,7 +147,8 @@ bool k25_machine_synthetic(const char *text, const struct k25_link_defaults *def
                            struct k25_error *error);
 
 /* Replaces the graph of a machine by one whose paths have the classes of an `nvidia-smi topo -m` matrix (text; "-"
- * for standard input); sets `gpus`. Link figures come from the defaults: `assumed_links` is set. */
+ * for standard input); sets `gpus`. Link figures come from the defaults, those of PCIe by the generation of the GPU,
+ * which is already described: `assumed_links` is set. */
 bool k25_machine_import_topo(const char *path, const struct k25_link_defaults *defaults, struct k25_machine *machine,
                              struct k25_error *error);
 /* The same from text; `name` stands for the file in messages. */
@@ -193,10 +165,10 @@ void k25_machine_clear(struct k25_machine *machine);
 bool k25_machine_add_vertex(struct k25_machine *machine, enum k25_vertex_kind kind, const char *name, int *vertex,
                             struct k25_error *error);
 bool k25_machine_add_link(struct k25_machine *machine, struct k25_link link, struct k25_error *error);
-/* Joins two vertices with the default figures of what they are; `pcie` is the generation of PCIe links, `nvlinks`
- * how many NVLinks run side by side. */
-bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie, int nvlinks,
-                      const struct k25_link_defaults *defaults, struct k25_error *error);
+/* Joins two vertices with the default figures of what they are; `pcie` is the generation of PCIe links, `nvlink_gbs`
+ * what the NVLinks between the two carry in one direction. */
+bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie,
+                      double nvlink_gbs, const struct k25_link_defaults *defaults, struct k25_error *error);
 /* False unless there is a GPU and every two GPUs have a path. */
 bool k25_machine_check(const struct k25_machine *machine, struct k25_error *error);
 

@@ -215,8 +215,10 @@ bool k25_machine_synthetic(const char *text, const struct k25_link_defaults *def
         return false;
     if (form.nvlink && !add_many(&built, K25_V_NVSWITCH, 1, &nvswitch, error))
         return false;
+    double nvlink_gbs = built.gpu.nvlink_gbs > 0 ? built.gpu.nvlink_gbs / 2 /* of both directions */
+                                                 : defaults->nvlinks * defaults->nvlink.bandwidth_gbs;
     for (int gpu = 0; form.nvlink && gpu < built.gpus; gpu++)
-        if (!k25_machine_join(&built, gpu, nvswitch, NULL, defaults->nvlinks, defaults, error))
+        if (!k25_machine_join(&built, gpu, nvswitch, NULL, nvlink_gbs, defaults, error))
             return false;
     if (!k25_machine_check(&built, error))
         return false;

@@ -263,10 +263,12 @@ static bool add(struct builder *builder, enum k25_vertex_kind kind, int *vertex)
     return k25_machine_add_vertex(builder->machine, kind, name, vertex, builder->error);
 }
 
-static bool join(struct builder *builder, int from, int to, int nvlinks)
+static bool join(struct builder *builder, int from, int to, double nvlink_gbs)
 {
-    return k25_machine_join(builder->machine, from, to, &builder->defaults->pcie5, nvlinks, builder->defaults,
-                            builder->error);
+    const struct k25_link_defaults *defaults = builder->defaults;
+    int generation = builder->machine->gpu.pcie_generation;
+    const struct k25_link_figures *pcie = generation > 0 && generation < 5 ? &defaults->pcie4 : &defaults->pcie5;
+    return k25_machine_join(builder->machine, from, to, pcie, nvlink_gbs, defaults, builder->error);
 }
 
 static int members(const int *group, int gpus, int of)
@@ -311,6 +313,21 @@ static bool build_tree(struct builder *builder, grouping group)
     return true;
 }
 
+/* What `links` NVLinks of a GPU that has `all` carry in one direction, GB/s. */
+static double nvlinks_carry(const struct builder *builder, int links, int all)
+{
+    double both_ways = builder->machine->gpu.nvlink_gbs;
+    return both_ways > 0 ? both_ways / 2 * links / all : links * builder->defaults->nvlink.bandwidth_gbs;
+}
+
+static int nvlinks_of(const struct matrix *matrix, int gpu)
+{
+    int all = 0;
+    for (int other = 0; other < matrix->gpus; other++)
+        all += other != gpu ? matrix->cell[gpu][other].nvlinks : 0;
+    return all;
+}
+
 /* NVLinks of all pairs, alike and more than one GPU has to give every peer its own, hang on an NVSwitch. */
 static bool build_nvlinks(struct builder *builder)
 {
@@ -324,14 +341,16 @@ static bool build_nvlinks(struct builder *builder)
         if (!add(builder, K25_V_NVSWITCH, &nvswitch))
             return false;
         for (int g = 0; g < n; g++)
-            if (!join(builder, g, nvswitch, alike))
+            if (!join(builder, g, nvswitch, nvlinks_carry(builder, alike, alike)))
                 return false;
         return true;
     }
     for (int a = 0; a < n; a++)
-        for (int b = a + 1; b < n; b++)
-            if (matrix->cell[a][b].nvlinks > 0 && !join(builder, a, b, matrix->cell[a][b].nvlinks))
+        for (int b = a + 1; b < n; b++) {
+            int links = matrix->cell[a][b].nvlinks;
+            if (links > 0 && !join(builder, a, b, nvlinks_carry(builder, links, nvlinks_of(matrix, a))))
                 return false;
+        }
     return true;
 }
 

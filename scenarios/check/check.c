@@ -46,17 +46,20 @@ static bool check_weights(const struct k25_library *library, const char *path, s
 
 static bool check_machine(const struct k25_library *library, const char *path, struct k25_error *error)
 {
-    char links_path[1024];
-    struct k25_link_defaults links;
+    struct k25_machine_parts parts;
     struct k25_machine *machine = malloc(sizeof *machine);
     if (machine == NULL)
         return out_of_memory(error);
-    bool ok = (k25_library_links(library, links_path, sizeof links_path) ||
-               k25_fail(error, K25_BAD_INPUT, "a file name is too long")) &&
-              k25_link_defaults_load(links_path, &links, NULL, error) &&
-              k25_machine_load(path, &links, machine, NULL, error);
+    bool ok = k25_library_parts(library, &parts, NULL, error) && k25_machine_load(path, &parts, machine, NULL, error);
     free(machine);
     return ok;
+}
+
+static bool check_gpu(const struct k25_library *library, const char *path, struct k25_error *error)
+{
+    (void)library;
+    struct k25_gpu gpu;
+    return k25_gpu_load(path, "gpu", &gpu, NULL, error);
 }
 
 static bool check_parameters(const struct k25_library *library, const char *path, struct k25_error *error)
@@ -114,17 +117,17 @@ static bool check_sweep(const struct k25_library *library, const char *path, str
     return ok;
 }
 
-static const char *const kinds[] = {"scenario",      "architecture", "weights", "machine", "parameters",
+static const char *const kinds[] = {"scenario",      "architecture", "weights", "machine", "gpu", "parameters",
                                     "link_defaults", "calibration",  "kernels", "sweep",   NULL};
-static checker *const checkers[] = {check_scenario,    check_architecture, check_weights,
-                                    check_machine,     check_parameters,   check_link_defaults,
-                                    check_calibration, check_kernels,      check_sweep};
+static checker *const checkers[] = {check_scenario, check_architecture, check_weights,       check_machine,
+                                    check_gpu,      check_parameters,   check_link_defaults, check_calibration,
+                                    check_kernels,  check_sweep};
 
 /* The index of the kind that the file says it is, -1 with an error. */
 static int read_kind(const char *path, struct k25_error *error)
 {
     static const char *const expected =
-        "scenario, architecture, weights, machine, parameters, link_defaults, calibration, kernels or sweep";
+        "scenario, architecture, weights, machine, gpu, parameters, link_defaults, calibration, kernels or sweep";
     struct k25_yaml *yaml = k25_yaml_read(path, NULL, error);
     if (yaml == NULL)
         return -1;

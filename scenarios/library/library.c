@@ -9,10 +9,24 @@
 #include "base/list.h"
 #include "base/text.h"
 
-const char *const k25_shelf_names[] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep", NULL};
+/* What a shelf is called is the kind that its files say they are. Names do not tell kinds apart: glm-5.1 is no scheme
+ * of glm-5. */
+const char *const k25_shelf_names[K25_SHELVES + 1] = {
+    [K25_SHELF_ARCHITECTURE] = "architecture",
+    [K25_SHELF_WEIGHTS] = "weights",
+    [K25_SHELF_MACHINE] = "machine",
+    [K25_SHELF_GPU] = "gpu",
+    [K25_SHELF_CALIBRATION] = "calibration",
+    [K25_SHELF_SCENARIO] = "scenario",
+    [K25_SHELF_SWEEP] = "sweep",
+};
 
-static const char *const folders[K25_SHELVES] = {"model/zoo",  "model/zoo", "hw/machines",
-                                                 "calib/sets", "scenarios", "scenarios"};
+static const char *const folders[K25_SHELVES] = {
+    [K25_SHELF_ARCHITECTURE] = "model/zoo", [K25_SHELF_WEIGHTS] = "model/zoo",
+    [K25_SHELF_MACHINE] = "hw/machines",    [K25_SHELF_GPU] = "hw/gpus",
+    [K25_SHELF_CALIBRATION] = "calib/sets", [K25_SHELF_SCENARIO] = "scenarios",
+    [K25_SHELF_SWEEP] = "scenarios",
+};
 
 static bool is_path(const char *name)
 {
@@ -24,10 +38,6 @@ static bool fits(int length, size_t size, struct k25_error *error)
 {
     return (length >= 0 && (size_t)length < size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
 }
-
-/* What kinds of file the shelves hold. Names do not tell kinds apart: glm-5.1 is no scheme of glm-5. */
-static const char *const kinds[K25_SHELVES] = {"architecture", "weights",  "machine",
-                                               "calibration",  "scenario", "sweep"};
 
 /* Whether the file on a shelf says that it is of the shelf's kind. Finding that line takes no parser. */
 static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)
@@ -42,7 +52,7 @@ static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, co
         kind = strchr(kind, ':') + 1;
         kind += strspn(kind, " ");
         size_t width = strcspn(kind, " \r\n#");
-        same = width == strlen(kinds[shelf]) && strncmp(kind, kinds[shelf], width) == 0;
+        same = width == strlen(k25_shelf_names[shelf]) && strncmp(kind, k25_shelf_names[shelf], width) == 0;
     }
     free(text);
     return same;
@@ -152,4 +162,20 @@ bool k25_library_params(const struct k25_library *library, char *path, size_t si
 bool k25_library_links(const struct k25_library *library, char *path, size_t size)
 {
     return fits(snprintf(path, size, "%s/hw/topology/links.yaml", library->root), size, NULL);
+}
+
+static bool find_gpu(const void *context, const char *name, const char *from, char *path, size_t size,
+                     struct k25_error *error)
+{
+    return k25_library_find(context, K25_SHELF_GPU, name, "", from, path, size, error);
+}
+
+bool k25_library_parts(const struct k25_library *library, struct k25_machine_parts *parts, struct k25_inputs *inputs,
+                       struct k25_error *error)
+{
+    char path[1024];
+    parts->gpus = (struct k25_gpu_finder){find_gpu, library};
+    return (k25_library_links(library, path, sizeof path) ||
+            k25_fail(error, K25_BAD_INPUT, "a file name is too long")) &&
+           k25_link_defaults_load(path, &parts->links, inputs, error);
 }

@@ -10,11 +10,13 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "hw/topology/machine.h"
 
 enum k25_shelf {
     K25_SHELF_ARCHITECTURE, /* model/zoo/NAME.yaml */
     K25_SHELF_WEIGHTS,      /* model/zoo/ARCHITECTURE.NAME.yaml */
     K25_SHELF_MACHINE,      /* hw/machines/NAME.yaml */
+    K25_SHELF_GPU,          /* hw/gpus/NAME.yaml */
     K25_SHELF_CALIBRATION,  /* calib/NAME.yaml */
     K25_SHELF_SCENARIO,     /* scenarios/NAME.yaml */
     K25_SHELF_SWEEP,        /* scenarios/NAME.yaml */
@@ -37,7 +39,7 @@ char **k25_library_list(const struct k25_library *library, enum k25_shelf shelf,
                         struct k25_error *error);
 void k25_library_free(char **names);
 
-extern const char *const k25_shelf_names[]; /* "architecture", ... */
+extern const char *const k25_shelf_names[K25_SHELVES + 1]; /* "architecture", ...; NULL at the end */
 
 /* The path of a table of measurements: `name` where there is such a file (or it is "-"), else the file of that name
  * below the library's root, as calib/points/kimi_k26_v4.csv is; `name` when neither is there. Lives in `name` or
@@ -47,5 +49,10 @@ const char *k25_library_table(const struct k25_library *library, const char *nam
 /* The files with the priors and the link figures. */
 bool k25_library_params(const struct k25_library *library, char *path, size_t size);
 bool k25_library_links(const struct k25_library *library, char *path, size_t size);
+
+/* What machine files refer to: the link figures, read, and the shelf of GPUs. `library` must live as long as `parts`;
+ * `inputs` may be NULL. */
+bool k25_library_parts(const struct k25_library *library, struct k25_machine_parts *parts, struct k25_inputs *inputs,
+                       struct k25_error *error);
 
 #endif

@@ -185,15 +185,19 @@ static bool apply(struct overrides *overrides, const char *prefix, const struct 
     return true;
 }
 
-static bool apply_machine(struct overrides *overrides, const struct k25_link_defaults *links,
+/* The GPU first, wherever it is in the list: the other overrides change its figures. */
+static bool apply_machine(struct overrides *overrides, const struct k25_machine_parts *parts,
                           struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error)
 {
+    const char *gpu = overridden(overrides, "machine.gpu", NULL);
+    if (gpu != NULL && !k25_machine_set(machine, "gpu", gpu, parts, inputs, error))
+        return false;
     for (size_t i = 0; i < overrides->count; i++) {
         struct override *o = &overrides->list[i];
-        if (strncmp(o->key, "machine.", 8) != 0)
+        if (strncmp(o->key, "machine.", 8) != 0 || strcmp(o->key, "machine.gpu") == 0)
             continue;
         o->used = true;
-        if (!k25_machine_set(machine, o->key + 8, o->value, links, inputs, error))
+        if (!k25_machine_set(machine, o->key + 8, o->value, parts, inputs, error))
             return false;
     }
     return true;
@@ -322,15 +326,15 @@ static bool load_references(const struct k25_library *library, struct overrides 
 {
     char path[1024];
     struct k25_inputs *inputs = &s->inputs;
-    struct k25_link_defaults links;
+    struct k25_machine_parts parts;
     if (!k25_library_params(library, path, sizeof path) || !k25_priors_load(path, &s->priors, inputs, error))
         return false;
     if (!load_model(library, overrides, s, error) || !load_draft(library, s, unnamed, error))
         return false;
-    if (!k25_library_links(library, path, sizeof path) || !k25_link_defaults_load(path, &links, unnamed, error) ||
+    if (!k25_library_parts(library, &parts, unnamed, error) ||
         !resolve(library, K25_SHELF_MACHINE, "machine", s->machine_name, "", s, path, sizeof path, error) ||
-        !k25_machine_load(path, &links, &s->machine, inputs, error) ||
-        !apply_machine(overrides, &links, &s->machine, inputs, error))
+        !k25_machine_load(path, &parts, &s->machine, inputs, error) ||
+        !apply_machine(overrides, &parts, &s->machine, inputs, error))
         return false;
     s->calibrated = strcmp(s->calibration_name, "none") != 0;
     if (s->calibrated && (!resolve(library, K25_SHELF_CALIBRATION, "calibration", s->calibration_name, "", s, path,

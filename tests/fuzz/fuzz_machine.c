@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "hw/topology/machine.h"
+#include "scenarios/library/library.h"
 
-static struct k25_link_defaults defaults;
+static const struct k25_library library = {K25_SOURCE_DIR};
+static struct k25_machine_parts parts;
 
 static void require(bool condition)
 {
@@ -21,7 +23,7 @@ static void check(const struct k25_machine *machine)
     struct k25_group group;
     char *text = k25_machine_print(machine, &error);
     require(text != NULL);
-    require(k25_machine_parse(text, strlen(text), "printed", &defaults, &again, NULL, &error));
+    require(k25_machine_parse(text, strlen(text), "printed", &parts, &again, NULL, &error));
     require(strcmp(machine->name, again.name) == 0 && strcmp(machine->source, again.source) == 0);
     require(strcmp(machine->topology, again.topology) == 0 && machine->assumed_links == again.assumed_links);
     require(machine->gpus == again.gpus && machine->vertices == again.vertices && machine->links == again.links);
@@ -39,13 +41,14 @@ static void try_form(const uint8_t *data, size_t size)
     char text[160];
     struct k25_error error = {0};
     struct k25_machine machine = {.name = "fuzz", .p2p = true};
-    machine.gpu = (struct k25_gpu){"G", 1, 1, 1, 1, 1, 1, 1, 1};
+    machine.gpu = (struct k25_gpu){
+        .name = "G", .sms = 1, .memory_mib = 1, .bandwidth_gbs = 1, .l2_mib = 1, .peak_bf16_tflops = 1, .power_w = 1};
     if (size >= sizeof text)
         return;
     for (size_t i = 0; i < size; i++) /* a form is a text of a YAML file: UTF-8 */
         text[i] = (char)(data[i] & 0x7f);
     text[size] = '\0';
-    if (k25_machine_synthetic(text, &defaults, &machine, &error))
+    if (k25_machine_synthetic(text, &parts.links, &machine, &error))
         check(&machine);
     else
         require(error.status == K25_BAD_INPUT && error.message[0] != '\0');
@@ -58,9 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct k25_error error = {0};
     struct k25_machine machine;
     struct k25_inputs inputs = {0};
-    if (defaults.nvlinks == 0)
-        require(k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &defaults, NULL, &error));
-    if (k25_machine_parse((const char *)data, size, "fuzz.yaml", &defaults, &machine, &inputs, &error))
+    if (parts.links.nvlinks == 0)
+        require(k25_library_parts(&library, &parts, NULL, &error));
+    if (k25_machine_parse((const char *)data, size, "fuzz.yaml", &parts, &machine, &inputs, &error))
         check(&machine);
     else
         require(error.status == K25_BAD_INPUT && strncmp(error.message, "fuzz.yaml:", 10) == 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hw/topology/machine.h"
+#include "scenarios/library/library.h"
 
 static void require(bool condition)
 {
@@ -33,19 +34,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct k25_link_defaults defaults;
+    static const struct k25_library library = {K25_SOURCE_DIR};
+    static struct k25_machine_parts parts;
     struct k25_error error = {0};
-    if (defaults.nvlinks == 0)
-        require(k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &defaults, NULL, &error));
+    if (parts.links.nvlinks == 0)
+        require(k25_library_parts(&library, &parts, NULL, &error));
     struct k25_machine machine = {.name = "fuzz", .p2p = true}, again;
-    machine.gpu = (struct k25_gpu){"G", 1, 1, 1, 1, 1, 1, 1, 1};
-    if (!k25_machine_parse_topo((const char *)data, size, "topo.txt", &defaults, &machine, &error)) {
+    machine.gpu = (struct k25_gpu){
+        .name = "G", .sms = 1, .memory_mib = 1, .bandwidth_gbs = 1, .l2_mib = 1, .peak_bf16_tflops = 1, .power_w = 1};
+    if (!k25_machine_parse_topo((const char *)data, size, "topo.txt", &parts.links, &machine, &error)) {
         require(error.status == K25_BAD_INPUT && strncmp(error.message, "topo.txt:", 9) == 0);
         return 0;
     }
     char *text = k25_machine_print(&machine, &error);
     require(text != NULL);
-    require(k25_machine_parse(text, strlen(text), "printed", &defaults, &again, NULL, &error));
+    require(k25_machine_parse(text, strlen(text), "printed", &parts, &again, NULL, &error));
     free(text);
     check_pairs(&machine, &again);
     return 0;

@@ -9,6 +9,7 @@
 
 #include "base/yaml.h"
 #include "model/predict/predict.h"
+#include "scenarios/library/library.h"
 
 /* In the units of the files. Near the measured ones, so that no term drowns the others. */
 static const double fixed_values[K25_PARAMS] = {
@@ -145,7 +146,7 @@ static inline struct k25_plan plan_of(const char *text)
 static inline void make_box(struct box *box, const char *name, const char *scheme, const char *machine)
 {
     struct k25_error error = {0};
-    struct k25_link_defaults links;
+    struct k25_machine_parts parts;
     char path[512];
     snprintf(path, sizeof path, ZOO "%s.yaml", name);
     if (!k25_architecture_load(path, &box->architecture, NULL, &error))
@@ -154,8 +155,8 @@ static inline void make_box(struct box *box, const char *name, const char *schem
     if (!k25_weights_load(path, &box->weights, NULL, &error))
         fail_msg("%s", error.message);
     snprintf(path, sizeof path, K25_SOURCE_DIR "/hw/machines/%s.yaml", machine);
-    if (!k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error) ||
-        !k25_machine_load(path, &links, &box->machine, NULL, &error))
+    if (!k25_library_parts(&(const struct k25_library){K25_SOURCE_DIR}, &parts, NULL, &error) ||
+        !k25_machine_load(path, &parts, &box->machine, NULL, &error))
         fail_msg("%s", error.message);
     box->plan = plan_of("{tp: 8, batch: 1, context: 1024}");
 }

@@ -22,6 +22,7 @@ enum { FLOORS = sizeof floors / sizeof floors[0], CLI = FLOORS - 1 };
 static const char *const rooms[] = {
     "base",
     "hw/params",
+    "hw/gpus",
     "hw/topology",
     "hw/kernel",
     "hw/collective",

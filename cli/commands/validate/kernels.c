@@ -198,11 +198,11 @@ static bool load_machine(const struct cli *cli, const char *name, struct k25_mac
                          struct k25_priors *priors, struct k25_error *error)
 {
     char path[1024];
-    struct k25_link_defaults links;
+    struct k25_machine_parts parts;
     return k25_library_params(&cli->library, path, sizeof path) && k25_priors_load(path, priors, NULL, error) &&
-           k25_library_links(&cli->library, path, sizeof path) && k25_link_defaults_load(path, &links, NULL, error) &&
+           k25_library_parts(&cli->library, &parts, NULL, error) &&
            k25_library_find(&cli->library, K25_SHELF_MACHINE, name, "", "", path, sizeof path, error) &&
-           k25_machine_load(path, &links, machine, NULL, error);
+           k25_machine_load(path, &parts, machine, NULL, error);
 }
 
 enum k25_status cli_validate_kernels(const struct cli *cli, const struct cli_validation *v, struct k25_error *error)

@@ -14,9 +14,10 @@
 
 #include "base/csv.h"
 #include "calib/kernels/table.h"
+#include "scenarios/library/library.h"
 #include "tests/unit/number_check.h"
 
-static struct k25_machine machine; /* 188 SMs, 1792 GB/s, 128 MiB of L2 */
+static struct k25_machine machine; /* 188 SMs, 1597 GB/s, 128 MiB of L2 */
 static struct k25_priors priors;
 static struct k25_params centres;
 
@@ -29,11 +30,11 @@ static const char COLLECTIVE[] = "engine,backend,mode,op,dtype,gpus,bytes,latenc
 
 static int setup(void **state)
 {
-    static struct k25_link_defaults links;
+    static struct k25_machine_parts parts;
     struct k25_error error = {0};
     (void)state;
-    bool ok = k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error) &&
-              k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &machine, NULL,
+    bool ok = k25_library_parts(&(const struct k25_library){K25_SOURCE_DIR}, &parts, NULL, &error) &&
+              k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &parts, &machine, NULL,
                                &error) &&
               k25_priors_load(K25_SOURCE_DIR "/hw/params/params.yaml", &priors, NULL, &error);
     memcpy(centres.value, priors.centre, sizeof centres.value);
@@ -184,7 +185,7 @@ static void test_mla(void **state)
     double more = time_of(&table->row[0]) - time_of(&table->row[2]);
     const double *p = centres.value;
     double floors = 3 * p[K25_GEMM_T0] + 2 * p[K25_BMM_T0] + 5 * p[K25_ELEMENT_T0];
-    double traffic = 51773440 / (1792e9 * p[K25_BANDWIDTH] * p[K25_GEMM_MEM]);
+    double traffic = 51773440 / (1597e9 * p[K25_BANDWIDTH] * p[K25_GEMM_MEM]);
     assert_true(more > floors + traffic);
     assert_true(more < floors + 1.5 * traffic);
     k25_kernel_table_free(table);
@@ -289,7 +290,7 @@ static void assert_warm(const char *rows, const unsigned char *use, size_t count
     struct k25_kernel_scores scores;
     struct k25_priors own = priors;
     struct k25_kernel_table *table = parse(GEMM, rows);
-    own.centre[K25_BANDWIDTH] = 0.893;
+    own.centre[K25_BANDWIDTH] = 1600.256 / 1597;
     assert_int_equal(table->rows, count);
     assert_true(k25_kernel_table_score(table, &own, &scores, &error));
     assert_within(scores.family[0].floor, 2e-6, 1e-18);
@@ -303,11 +304,11 @@ static void assert_warm(const char *rows, const unsigned char *use, size_t count
 static void test_warm(void **state)
 {
     (void)state;
-    /* No large row: DRAM gives 1792 GB/s x memory.bandwidth. 2 MiB after 2 us: cold is 2 + 1.3105, warm below
-     * 2.9795. */
+    /* No large row: DRAM gives 1597 GB/s x memory.bandwidth = 1600.256. 2 MiB after 2 us: cold is 2 + 1.3105, warm
+     * below 2.9795. */
     static const unsigned char use[] = {K25_ROW_FITTED, K25_ROW_WARM, K25_ROW_SCORED};
     assert_warm("v,l,bfloat16,1,1,1,2\nv,l,bfloat16,2,1024,1024,2.97\nv,l,bfloat16,3,1024,1024,2.99\n", use, 3,
-                1792e9 * 0.893);
+                1600.256e9);
 
     /* 256 MiB in 200 us at one row of x is the rate, the same at 65 rows is not looked at. 2 MiB: cold is
      * 2 + 1.5625, warm below 3.20625. A row of exactly 2 L2 is never warm. */

@@ -11,12 +11,12 @@ static struct k25_params centres;
 
 static int prepare(void **state)
 {
-    static struct k25_link_defaults links;
+    static struct k25_machine_parts parts;
     struct k25_error error = {0};
     if (enter_folder(state) != 0)
         return -1;
-    bool ok = k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error) &&
-              k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &machine, NULL,
+    bool ok = k25_library_parts(&(const struct k25_library){K25_SOURCE_DIR}, &parts, NULL, &error) &&
+              k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &parts, &machine, NULL,
                                &error) &&
               k25_priors_load(K25_SOURCE_DIR "/hw/params/params.yaml", &priors, NULL, &error);
     memcpy(centres.value, priors.centre, sizeof centres.value);

@@ -10,15 +10,17 @@
 #include <cmocka.h>
 
 #include "hw/topology/machine.h"
+#include "scenarios/library/library.h"
 #include "tests/unit/number_check.h"
 
-static struct k25_link_defaults defaults;
+static const struct k25_library library = {K25_SOURCE_DIR};
+static struct k25_machine_parts parts;
 
 static int load_defaults(void **state)
 {
     struct k25_error error;
     (void)state;
-    return k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &defaults, NULL, &error) ? 0 : -1;
+    return k25_library_parts(&library, &parts, NULL, &error) ? 0 : -1;
 }
 
 static void load_shipped(const char *name, struct k25_machine *machine, struct k25_inputs *inputs)
@@ -26,7 +28,7 @@ static void load_shipped(const char *name, struct k25_machine *machine, struct k
     char path[256];
     struct k25_error error = {0};
     snprintf(path, sizeof path, "%s/hw/machines/%s.yaml", K25_SOURCE_DIR, name);
-    if (!k25_machine_load(path, &defaults, machine, inputs, &error))
+    if (!k25_machine_load(path, &parts, machine, inputs, &error))
         fail_msg("%s", error.message);
     assert_string_equal(machine->name, name);
 }
@@ -56,7 +58,7 @@ static void check_round_trip(const struct k25_machine *machine)
     struct k25_machine again;
     char *text = k25_machine_print(machine, &error);
     assert_non_null(text);
-    if (!k25_machine_parse(text, strlen(text), "printed", &defaults, &again, NULL, &error))
+    if (!k25_machine_parse(text, strlen(text), "printed", &parts, &again, NULL, &error))
         fail_msg("%s", error.message);
     assert_true(same_machine(machine, &again));
     free(text);
@@ -75,16 +77,20 @@ static void test_shipped_two_socket(void **state)
     assert_false(machine.assumed_links);
     assert_int_equal(machine.gpu.sms, 188);
     assert_within(k25_gpu_memory(&machine.gpu), 102641958912.0, 0); /* 97887 x 1048576 */
-    assert_within(k25_gpu_bandwidth(&machine.gpu), 1.792e12, 0);
+    assert_within(k25_gpu_bandwidth(&machine.gpu), 1.597e12, 0);
     assert_within(k25_gpu_l2(&machine.gpu), 134217728.0, 0); /* 128 x 1048576 */
-    assert_within(k25_gpu_bf16(&machine.gpu), 503.8e12, 1);
-    assert_within(k25_gpu_fp8(&machine.gpu), 1007.6e12, 1);
-    assert_within(k25_gpu_fp4(&machine.gpu), 2015.2e12, 1);
+    assert_within(k25_gpu_bf16(&machine.gpu), 467.8e12, 1);
+    assert_within(k25_gpu_fp8(&machine.gpu), 935.6e12, 1);
+    assert_within(k25_gpu_fp4(&machine.gpu), 1871.2e12, 1);
     const struct k25_input *input = k25_inputs_find(&inputs, "machine.gpu.bandwidth_gbs");
     assert_non_null(input);
-    assert_string_equal(input->value, "1792");
+    assert_string_equal(input->value, "1597");
     assert_string_equal(input->unit, "GB/s");
     assert_int_equal(input->origin, K25_FROM_FILE);
+    assert_string_equal(input->file, K25_SOURCE_DIR "/hw/gpus/rtx-pro-6000-server.yaml");
+    input = k25_inputs_find(&inputs, "machine.gpu");
+    assert_non_null(input);
+    assert_string_equal(input->value, "rtx-pro-6000-server");
     input = k25_inputs_find(&inputs, "machine.graph.links[16].bandwidth_gbs");
     assert_non_null(input); /* 8 GPU links, 8 internal ones, then the xGMI */
     assert_string_equal(input->value, "51");
@@ -102,6 +108,9 @@ static void test_shipped_counts(void **state)
         {"rtx-pro-6000-4x", 4},
         {"rtx-pro-6000-2x", 2},
         {"h200-8x-nvlink", 8},
+        {"rtx-5090-4x", 4},
+        {"rtx-pro-6000-workstation-8x-switches", 8},
+        {"b200-8x-nvlink", 8},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -126,15 +135,15 @@ static void test_shipped_h200(void **state)
 static void test_link_defaults(void **state)
 {
     (void)state;
-    assert_within(defaults.pcie5.bandwidth_gbs, 56, 0);
-    assert_within(defaults.xgmi.bandwidth_gbs, 51, 0);
-    assert_int_equal(defaults.nvlinks, 18);
+    assert_within(parts.links.pcie5.bandwidth_gbs, 56, 0);
+    assert_within(parts.links.xgmi.bandwidth_gbs, 51, 0);
+    assert_int_equal(parts.links.nvlinks, 18);
     /* the measured ping-pongs the file derives its latencies from: 0.68, 1.062 and 1.072 us */
-    double pix = 2 * defaults.pcie5.latency_us + defaults.switch_latency_us;
-    double phb = pix + defaults.switch_latency_us + defaults.root_latency_us;
+    double pix = 2 * parts.links.pcie5.latency_us + parts.links.switch_latency_us;
+    double phb = pix + parts.links.switch_latency_us + parts.links.root_latency_us;
     assert_within(pix, 0.68, 1e-9);
     assert_within(phb, 1.062, 1e-9);
-    assert_within(phb + 2 * defaults.internal.latency_us, 1.072, 1e-9);
+    assert_within(phb + 2 * parts.links.internal.latency_us, 1.072, 1e-9);
 }
 
 /* ---- text ---- */
@@ -148,7 +157,7 @@ static void test_link_defaults(void **state)
 
 static bool parse(const char *text, struct k25_machine *machine, struct k25_error *error)
 {
-    return k25_machine_parse(text, strlen(text), "box.yaml", &defaults, machine, NULL, error);
+    return k25_machine_parse(text, strlen(text), "box.yaml", &parts, machine, NULL, error);
 }
 
 static void test_defaults_of_keys(void **state)
@@ -249,9 +258,9 @@ static void test_other_kind_of_file(void **state)
     struct k25_machine machine;
     struct k25_error error = {0};
     (void)state;
-    assert_false(k25_machine_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &defaults, &machine, NULL, &error));
+    assert_false(k25_machine_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &parts, &machine, NULL, &error));
     assert_non_null(strstr(error.message, "k25sim: the file is of kind 'link_defaults', expected 'machine'"));
-    assert_false(k25_machine_load("/nonexistent/x.yaml", &defaults, &machine, NULL, &error));
+    assert_false(k25_machine_load("/nonexistent/x.yaml", &parts, &machine, NULL, &error));
 }
 
 /* ---- overriding ---- */
@@ -263,21 +272,21 @@ static void test_set(void **state)
     struct k25_inputs inputs = {0};
     (void)state;
     load_shipped("rtx-pro-6000-8x-two-socket", &machine, &inputs);
-    assert_true(k25_machine_set(&machine, "gpu.bandwidth_gbs", "1597", &defaults, &inputs, &error));
+    assert_true(k25_machine_set(&machine, "gpu.bandwidth_gbs", "1597", &parts, &inputs, &error));
     assert_within(machine.gpu.bandwidth_gbs, 1597, 0);
     assert_int_equal(k25_inputs_find(&inputs, "machine.gpu.bandwidth_gbs")->origin, K25_FROM_OVERRIDE);
-    assert_true(k25_machine_set(&machine, "p2p", "false", &defaults, &inputs, &error));
+    assert_true(k25_machine_set(&machine, "p2p", "false", &parts, &inputs, &error));
     assert_false(machine.p2p);
-    assert_true(k25_machine_set(&machine, "topology", "2 socket, 2 gpu each, pcie4", &defaults, &inputs, &error));
+    assert_true(k25_machine_set(&machine, "topology", "2 socket, 2 gpu each, pcie4", &parts, &inputs, &error));
     assert_int_equal(machine.gpus, 4);
     assert_true(machine.assumed_links);
     before = machine;
-    assert_false(k25_machine_set(&machine, "topology", "4 gpu", &defaults, &inputs, &error));
+    assert_false(k25_machine_set(&machine, "topology", "4 gpu", &parts, &inputs, &error));
     assert_string_equal(error.message,
                         "--set machine.topology=4 gpu: \"4 gpu\": no pcie4 or pcie5; expected \"[N socket,] [N switch "
                         "[each],]... N gpu [each], pcie4|pcie5 [, nvlink]\" or \"N gpu, nvlink\"");
     assert_true(same_machine(&machine, &before)); /* a failure leaves it alone */
-    assert_false(k25_machine_set(&machine, "gpu.smss", "3", &defaults, &inputs, &error));
+    assert_false(k25_machine_set(&machine, "gpu.smss", "3", &parts, &inputs, &error));
     assert_string_equal(error.message,
                         "--set machine.gpu.smss=3: unknown key 'smss' in machine.gpu, did you mean 'sms'?");
     k25_inputs_free(&inputs);
@@ -289,7 +298,7 @@ static void test_set_p2p_needs_socket(void **state)
     struct k25_error error = {0};
     (void)state;
     load_shipped("h200-8x-nvlink", &machine, NULL);
-    assert_false(k25_machine_set(&machine, "p2p", "false", &defaults, NULL, &error));
+    assert_false(k25_machine_set(&machine, "p2p", "false", &parts, NULL, &error));
     assert_string_equal(error.message,
                         "--set machine.p2p=false: no links lead from gpu0 to gpu1 by way of a socket, whose memory "
                         "data passes through without P2P");

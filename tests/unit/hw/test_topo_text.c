@@ -11,21 +11,23 @@
 #include <cmocka.h>
 
 #include "hw/topology/machine.h"
+#include "scenarios/library/library.h"
 #include "tests/unit/number_check.h"
 
-static struct k25_link_defaults defaults;
+static const struct k25_library library = {K25_SOURCE_DIR};
+static struct k25_machine_parts parts;
 
 static int load_defaults(void **state)
 {
     struct k25_error error;
     (void)state;
-    return k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &defaults, NULL, &error) ? 0 : -1;
+    return k25_library_parts(&library, &parts, NULL, &error) ? 0 : -1;
 }
 
 static bool parse(const char *text, struct k25_machine *machine, struct k25_error *error)
 {
     *machine = (struct k25_machine){.p2p = true};
-    return k25_machine_parse_topo(text, strlen(text), "topo.txt", &defaults, machine, error);
+    return k25_machine_parse_topo(text, strlen(text), "topo.txt", &parts.links, machine, error);
 }
 
 static struct k25_machine read_topo(const char *text)
@@ -185,10 +187,10 @@ static void test_import_from_file(void **state)
     FILE *out = fdopen(file, "w");
     fputs(direct_attach, out);
     fclose(out);
-    assert_true(k25_machine_import_topo(path, &defaults, &machine, &error));
+    assert_true(k25_machine_import_topo(path, &parts.links, &machine, &error));
     assert_int_equal(machine.gpus, 4);
     remove(path);
-    assert_false(k25_machine_import_topo(path, &defaults, &machine, &error));
+    assert_false(k25_machine_import_topo(path, &parts.links, &machine, &error));
 }
 
 /* What is imported and printed reads back with the same classes, and still says that its links are assumed. */
@@ -198,10 +200,11 @@ static void test_printed_import_loads(void **state)
     struct k25_machine again;
     (void)state;
     struct k25_machine machine = read_topo(tree);
-    machine.gpu = (struct k25_gpu){"G", 1, 1, 1, 1, 1, 1, 1, 1};
+    machine.gpu = (struct k25_gpu){
+        .name = "G", .sms = 1, .memory_mib = 1, .bandwidth_gbs = 1, .l2_mib = 1, .peak_bf16_tflops = 1, .power_w = 1};
     char *text = k25_machine_print(&machine, &error);
     assert_non_null(text);
-    if (!k25_machine_parse(text, strlen(text), "printed", &defaults, &again, NULL, &error))
+    if (!k25_machine_parse(text, strlen(text), "printed", &parts, &again, NULL, &error))
         fail_msg("%s", error.message);
     free(text);
     assert_true(again.assumed_links);

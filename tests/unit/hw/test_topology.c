@@ -12,22 +12,24 @@
 #include <cmocka.h>
 
 #include "hw/topology/machine.h"
+#include "scenarios/library/library.h"
 #include "tests/unit/number_check.h"
 
-static struct k25_link_defaults defaults;
+static const struct k25_library library = {K25_SOURCE_DIR};
+static struct k25_machine_parts parts;
 
 static int load_defaults(void **state)
 {
     struct k25_error error;
     (void)state;
-    return k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &defaults, NULL, &error) ? 0 : -1;
+    return k25_library_parts(&library, &parts, NULL, &error) ? 0 : -1;
 }
 
 static struct k25_machine make(const char *text)
 {
     struct k25_machine machine = {.p2p = true, .host_staging_latency_us = 14};
     struct k25_error error = {0};
-    if (!k25_machine_synthetic(text, &defaults, &machine, &error))
+    if (!k25_machine_synthetic(text, &parts.links, &machine, &error))
         fail_msg("%s", error.message);
     return machine;
 }
@@ -222,7 +224,7 @@ static void test_shipped_machines_agree(void **state)
         struct k25_machine machine = make(cases[i].text);
         struct k25_error error = {0};
         snprintf(file, sizeof file, "%s/hw/machines/%s.yaml", K25_SOURCE_DIR, cases[i].name);
-        assert_true(k25_machine_load(file, &defaults, &shipped, NULL, &error));
+        assert_true(k25_machine_load(file, &parts, &shipped, NULL, &error));
         assert_int_equal(shipped.gpus, machine.gpus);
         for (int n = 2; n <= machine.gpus; n++) {
             struct k25_group group;
@@ -299,7 +301,7 @@ static void test_bad_forms(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct k25_machine machine = {.p2p = true, .gpus = 7};
         struct k25_error error = {0};
-        assert_false(k25_machine_synthetic(cases[i].text, &defaults, &machine, &error));
+        assert_false(k25_machine_synthetic(cases[i].text, &parts.links, &machine, &error));
         assert_string_equal(error.message, cases[i].message);
         assert_int_equal(error.status, K25_BAD_INPUT);
         assert_int_equal(machine.gpus, 7); /* untouched */

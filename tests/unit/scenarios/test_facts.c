@@ -20,24 +20,26 @@ static struct k25_params priors(void)
     return params;
 }
 
-static struct k25_link_defaults link_defaults(void)
+static const struct k25_library library = {K25_SOURCE_DIR};
+
+static struct k25_machine_parts load_parts(void)
 {
     struct k25_error error = {0};
-    struct k25_link_defaults links;
-    if (!k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error))
+    struct k25_machine_parts parts;
+    if (!k25_library_parts(&library, &parts, NULL, &error))
         fail_msg("%s", error.message);
-    return links;
+    return parts;
 }
 
 static struct k25_group group_of(const char *name, int n)
 {
     static struct k25_machine machine;
     struct k25_error error = {0};
-    struct k25_link_defaults links = link_defaults();
+    struct k25_machine_parts parts = load_parts();
     struct k25_group group = {0};
     char path[512];
     snprintf(path, sizeof path, K25_SOURCE_DIR "/hw/machines/%s.yaml", name);
-    if (!k25_machine_load(path, &links, &machine, NULL, &error) || !k25_machine_group(&machine, n, &group, &error))
+    if (!k25_machine_load(path, &parts, &machine, NULL, &error) || !k25_machine_group(&machine, n, &group, &error))
         fail_msg("%s", error.message);
     return group;
 }
@@ -149,11 +151,11 @@ static double minimax_tok_s(bool p2p, double socket_gbs, int batch)
     static struct box box;
     static struct k25_prediction prediction;
     struct k25_error error = {0};
-    struct k25_link_defaults links = link_defaults();
+    struct k25_machine_parts parts = load_parts();
     struct k25_params params = priors();
     make_box(&box, "minimax-m2.5", "fp8", "rtx-pro-6000-8x-two-socket");
-    if (!k25_machine_set(&box.machine, "topology", "2 socket, 2 gpu each, pcie5", &links, NULL, &error) ||
-        !k25_machine_set(&box.machine, "p2p", p2p ? "true" : "false", &links, NULL, &error))
+    if (!k25_machine_set(&box.machine, "topology", "2 socket, 2 gpu each, pcie5", &parts, NULL, &error) ||
+        !k25_machine_set(&box.machine, "p2p", p2p ? "true" : "false", &parts, NULL, &error))
         fail_msg("%s", error.message);
     int found = 0;
     for (size_t i = 0; i < box.machine.links; i++) {
@@ -320,7 +322,6 @@ static double tpot_ms(const char *name, const char *const *set, size_t count)
 {
     static struct k25_scenario scenario;
     static struct k25_prediction prediction;
-    struct k25_library library = {K25_SOURCE_DIR};
     struct k25_question question;
     struct k25_error error = {0};
     if (!k25_scenario_load(&library, name, set, count, &scenario, &error) ||

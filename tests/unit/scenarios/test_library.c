@@ -22,6 +22,7 @@ static void names_are_files_of_their_shelf(void **state)
     } cases[] = {{K25_SHELF_ARCHITECTURE, "kimi-k2.5", "/model/zoo/kimi-k2.5.yaml"},
                  {K25_SHELF_WEIGHTS, "int4_g32", "/model/zoo/kimi-k2.5.int4_g32.yaml"},
                  {K25_SHELF_MACHINE, "h200-8x-nvlink", "/hw/machines/h200-8x-nvlink.yaml"},
+                 {K25_SHELF_GPU, "rtx-4090", "/hw/gpus/rtx-4090.yaml"},
                  {K25_SHELF_CALIBRATION, "k25_tp8_vllm", "/calib/sets/k25_tp8_vllm.yaml"},
                  {K25_SHELF_SCENARIO, "tp8_bs1", "/scenarios/tp8_bs1.yaml"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -59,6 +60,8 @@ static void unknown_names_get_the_nearest(void **state)
         {K25_SHELF_MACHINE, "h200-8x-nvlnk", "a.yaml",
          "unknown machine 'h200-8x-nvlnk', did you mean 'h200-8x-nvlink'?; `k25sim list machines` shows what "
          "there is"},
+        {K25_SHELF_GPU, "rtx-4900", "",
+         "unknown gpu 'rtx-4900', did you mean 'rtx-4090'?; `k25sim list gpus` shows what there is"},
         {K25_SHELF_ARCHITECTURE, "kimi-k25", "",
          "unknown architecture 'kimi-k25', did you mean 'kimi-k2.5'?; `k25sim list architectures` shows what "
          "there is"},
@@ -117,7 +120,8 @@ static void lists_are_sorted_and_apart(void **state)
 static void every_name_on_a_list_is_found(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"architecture", "weights", "machine", "calibration", "scenario", "sweep"};
+    static const char *const kinds[K25_SHELVES] = {"architecture", "weights",  "machine", "gpu",
+                                                   "calibration",  "scenario", "sweep"};
     for (int shelf = 0; shelf < K25_SHELVES; shelf++) {
         size_t count;
         char **names = k25_library_list(&library, (enum k25_shelf)shelf, &count, NULL);

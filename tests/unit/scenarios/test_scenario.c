@@ -356,11 +356,11 @@ static void references_may_be_paths(void **state)
     (void)state;
     struct k25_error error;
     char machine[64], *changed;
-    struct k25_link_defaults links;
+    struct k25_machine_parts parts;
     struct k25_machine box;
-    assert_true(k25_link_defaults_load(K25_SOURCE_DIR "/hw/topology/links.yaml", &links, NULL, &error));
+    assert_true(k25_library_parts(&(const struct k25_library){K25_SOURCE_DIR}, &parts, NULL, &error));
     assert_true(
-        k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &links, &box, NULL, &error));
+        k25_machine_load(K25_SOURCE_DIR "/hw/machines/rtx-pro-6000-8x-two-socket.yaml", &parts, &box, NULL, &error));
     snprintf(box.name, sizeof box.name, "mine");
     char *printed = k25_machine_print(&box, &error);
     put_text("box.yaml", printed);
