@@ -87,6 +87,7 @@ const struct k25_field k25_layers_fields[] = {
     K25_FIELD(INT, k25_layers, window, .fallback = "0", .max = SIZE_MAX_ELEMENTS, .unit = "tokens",
               .doc = "how far back attention looks; 0: all tokens"),
     FLAG(k25_layers, indexer, "attention reads only the tokens that the indexer picks"),
+    FLAG(k25_layers, shared_indexer, "the picks are those of an earlier layer's indexer"),
     {0},
 };
 
@@ -105,7 +106,7 @@ const struct k25_field k25_architecture_fields[] = {
     FLAG(k25_architecture, tied_embeddings, "lm_head is the embedding matrix"),
     K25_FIELD(INT, k25_architecture, max_context, .min = 1, .max = 1e9, .unit = "tokens",
               .doc = "longest context the model was made for"),
-    K25_FIELD(NODE, document, layers, .doc = "list of {count, attention, ffn, window, indexer}"),
+    K25_FIELD(NODE, document, layers, .doc = "list of {count, attention, ffn, window, indexer, shared_indexer}"),
     SECTION(mla, mla_fields, "multi-head latent attention"),
     SECTION(gqa, gqa_fields, "grouped-query attention"),
     SECTION(linear, linear_fields, "gated delta-rule linear attention"),
@@ -160,8 +161,15 @@ static bool check_attention(const struct k25_architecture *a, const struct k25_i
     if (a->linear.value_heads > 0 && a->linear.value_heads % a->linear.key_heads != 0)
         return k25_inputs_fail(inputs, "architecture.linear.key_heads", error, "%d does not divide %d value heads",
                                a->linear.key_heads, a->linear.value_heads);
+    bool picks = false; /* some layer has an indexer to share */
+    for (size_t i = 0; i < a->layer_groups; i++)
+        picks = picks || (a->layers[i].indexer && !a->layers[i].shared_indexer);
     for (size_t i = 0; i < a->layer_groups; i++) {
         char path[64];
+        snprintf(path, sizeof path, "architecture.layers[%zu].shared_indexer", i);
+        if (a->layers[i].shared_indexer && !(a->layers[i].indexer && picks))
+            return k25_inputs_fail(inputs, path, error, "expected indexer: true beside it, and other layers with an "
+                                                        "indexer to share");
         if (!a->layers[i].indexer)
             continue;
         snprintf(path, sizeof path, "architecture.layers[%zu].indexer", i);
@@ -303,6 +311,8 @@ static void print_layers(FILE *out, const struct k25_architecture *a)
             fprintf(out, ", window: %d", layers->window);
         if (layers->indexer)
             fputs(", indexer: true", out);
+        if (layers->shared_indexer)
+            fputs(", shared_indexer: true", out);
         fputs("}\n", out);
     }
 }

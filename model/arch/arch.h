@@ -31,6 +31,7 @@ struct k25_layers {
     int ffn;       /* enum k25_ffn */
     int window;    /* tokens a layer looks back, 0 = all of them */
     bool indexer;  /* attention reads only the tokens that the sparse indexer picks */
+    bool shared_indexer; /* ... that of an earlier layer (GLM-5.2): no scores, weights and keys here */
 };
 
 #define K25_MAX_LAYER_GROUPS 8

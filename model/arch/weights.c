@@ -222,7 +222,7 @@ static void count_layer(const struct k25_architecture *a, const struct k25_layer
         count_gqa(a, n);
     if (layers->attention == K25_GATED_DELTA)
         count_linear(a, n);
-    if (layers->indexer)
+    if (layers->indexer && !layers->shared_indexer)
         count_indexer(a, n);
     count_ffn(a, layers->ffn, n);
     n[K25_T_NORM] += 2.0 * a->hidden; /* before attention and before the feed-forward part */

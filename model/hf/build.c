@@ -92,9 +92,6 @@ static bool find_unmodelled(const struct k25_hf_config *c, struct k25_architectu
     /* GLM-5.2 says it twice; without the list the frequency is all there is. */
     if (!c->indexer_types && (c->index_topk_freq > 1 || c->index_topk_pattern))
         return add_unmodelled(c, a, "index_topk_freq", "indexer shared between layers", error);
-    for (size_t i = 0; c->indexer_types && i < c->indexer_types->count; i++)
-        if (c->indexer_types->values[i]->text && strcmp(c->indexer_types->values[i]->text, "shared") == 0)
-            return add_unmodelled(c, a, "indexer_types", "indexer shared between layers", error);
     return true;
 }
 
@@ -128,7 +125,8 @@ static bool agree(const struct k25_hf_config *c, const char *key, int a, int b, 
 
 static bool same_kind(const struct k25_layers *a, const struct k25_layers *b)
 {
-    return a->attention == b->attention && a->ffn == b->ffn && a->window == b->window && a->indexer == b->indexer;
+    return a->attention == b->attention && a->ffn == b->ffn && a->window == b->window && a->indexer == b->indexer &&
+           a->shared_indexer == b->shared_indexer;
 }
 
 /* Layers of one kind become one group, in the order of first appearance; the kind of the last layer goes last,

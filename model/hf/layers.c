@@ -81,7 +81,9 @@ static bool read_linear_config(struct k25_hf_config *c, int base, struct k25_err
 
 static bool read_layer_types(struct k25_hf_config *c, int base, struct k25_error *error)
 {
-    static const char *const words[] = {"full_attention", "linear_attention", "sliding_attention", NULL};
+    enum { FULL, LINEAR, SLIDING, SPARSE };
+    static const char *const words[] = {"full_attention", "linear_attention", "sliding_attention",
+                                        "deepseek_sparse_attention", NULL};
     if (!list_of_layers(c, "layer_types", c->layer_types, error))
         return false;
     for (int i = 0; i < c->num_hidden_layers; i++) {
@@ -89,12 +91,15 @@ static bool read_layer_types(struct k25_hf_config *c, int base, struct k25_error
         int word = k25_hf_word(c, "layer_types", entry, words, error);
         if (word < 0)
             return false;
-        c->layer[i].attention = word == 1 ? K25_GATED_DELTA : base;
+        c->layer[i].attention = word == LINEAR ? K25_GATED_DELTA : base;
         c->layer[i].window = 0;
-        if (word == 2 && c->sliding_window == 0)
+        if (word == SLIDING && c->sliding_window == 0)
             return k25_fail_at(error, c->file, entry->line, entry->column,
                                "%s.layer_types: sliding_attention needs a 'sliding_window'", c->prefix);
-        if (word == 2)
+        if (word == SPARSE && c->index_topk == 0)
+            return k25_fail_at(error, c->file, entry->line, entry->column,
+                               "%s.layer_types: deepseek_sparse_attention needs an 'index_topk'", c->prefix);
+        if (word == SLIDING)
             c->layer[i].window = c->sliding_window;
     }
     return true;
@@ -130,9 +135,12 @@ static bool read_attention_kinds(struct k25_hf_config *c, struct k25_error *erro
         static const char *const words[] = {"full", "shared", NULL};
         if (!list_of_layers(c, "indexer_types", c->indexer_types, error))
             return false;
-        for (int i = 0; i < c->num_hidden_layers; i++)
-            if (k25_hf_word(c, "indexer_types", c->indexer_types->values[i], words, error) < 0)
+        for (int i = 0; i < c->num_hidden_layers; i++) {
+            int word = k25_hf_word(c, "indexer_types", c->indexer_types->values[i], words, error);
+            if (word < 0)
                 return false;
+            c->layer[i].shared_indexer = word == 1;
+        }
     }
     return true;
 }

@@ -221,7 +221,7 @@ static bool applies(const struct k25_hf_config *c, const struct k25_layers *laye
     case IN_DELTA:
         return layer->attention == K25_GATED_DELTA;
     case IN_INDEXER:
-        return layer->indexer;
+        return layer->indexer && !layer->shared_indexer;
     case IN_DENSE:
         return layer->ffn == K25_DENSE;
     case IN_MOE:

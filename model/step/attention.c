@@ -216,7 +216,7 @@ static void add_mla(struct k25_builder *b, const struct k25_layers *layers)
     } else {
         k25_add_elementwise(b, "kv_a_norm", 1, 2 * mla->kv_lora_rank);
     }
-    if (layers->indexer)
+    if (layers->indexer && !layers->shared_indexer)
         add_indexer(b);
     add_absorb(b, "absorb_k", heads, mla->kv_lora_rank, mla->qk_nope_dim);
     k25_add_elementwise(b, "rope_and_cache_write", 2, 2 * (heads * mla->qk_rope_dim + latent));

@@ -26,11 +26,14 @@ static const struct {
     const char *schemes[4];
 } zoo[] = {
     {"kimi-k2.5", {"int4_g32", "nvfp4"}},
-    {"kimi-k2.6", {"int4_g32"}},
+    {"kimi-k2.6", {"int4_g32", "int4_g32_fp8_act"}},
+    {"kimi-k2.7-code", {"int4_g32"}},
     {"glm-5", {"bf16", "fp8", "nvfp4"}},
     {"glm-5.1", {"bf16", "fp8", "nvfp4"}},
+    {"glm-5.2", {"bf16", "nvfp4"}},
     {"minimax-m2.5", {"fp8", "nvfp4", "awq_int4"}},
     {"qwen3.5-397b-a17b", {"bf16", "nvfp4"}},
+    {"qwen3.5-122b-a10b", {"bf16", "nvfp4"}},
     {"deepseek-v3", {"fp8"}},
     {"qwen3-235b-a22b", {"bf16", "fp8"}},
     {"llama-3.1-70b", {"bf16"}},

@@ -131,6 +131,9 @@ static void mistakes_have_a_position(void **state)
          "a.yaml:10:51: architecture.layers[1].indexer: these layers need a section 'indexer', and there is none"},
         {"window: 128}", "indexer: true}\nindexer: {heads: 1, dim: 2, topk: 3}",
          "a.yaml:10:51: architecture.layers[1].indexer: an indexer works on mla attention, not on gqa"},
+        {"window: 128", "shared_indexer: true",
+         "a.yaml:10:58: architecture.layers[1].shared_indexer: expected indexer: true beside it, and other layers with "
+         "an indexer to share"},
         {"ffn: dense", "ffn: moe",
          "a.yaml:12:23: architecture.dense.intermediate: no entry of 'layers' uses the section 'dense'"},
         {"kv_heads: 2", "kv_heads: 3", "a.yaml:11:27: architecture.gqa.kv_heads: 3 does not divide 8 heads"},

@@ -377,7 +377,7 @@ static const struct {
     {"zai-org--GLM-5", "glm-5", "bf16", NULL, false},
     {"zai-org--GLM-5-FP8", "glm-5", "fp8", NULL, false},
     {"zai-org--GLM-5.1", "glm-5.1", "bf16", NULL, false},
-    {"zai-org--GLM-5.2", NULL, "bf16", "indexer shared between layers", false},
+    {"zai-org--GLM-5.2", "glm-5.2", "bf16", NULL, false},
 };
 
 static void assert_equals_zoo(struct result *r, const char *name, const char *scheme)

@@ -54,6 +54,29 @@ static void attention_reads_the_pick_of_the_indexer(void **state)
     assert_true(step->kv_per_token == 78 * (656 + 132));
 }
 
+/* GLM-5.2: 57 of 78 layers read the picks of a layer before them. They have the reach of an indexer, none of its kernels,
+ * and no index keys in the cache. */
+static void layers_share_the_pick_of_an_indexer(void **state)
+{
+    (void)state;
+    struct k25_params params = round_params();
+    struct box box;
+    open_box(&box, "glm-5.2", "nvfp4");
+    box.plan.context = 6400;
+    answer(&box, NULL, &params, &p);
+    double scored = 0, attended = 0;
+    for (size_t i = 0; i < step->count; i++) {
+        const struct k25_operator *op = &step->op[i];
+        scored += strcmp(op->name, "indexer_scores") == 0 ? op->calls : 0;
+        if (strcmp(op->name, "mla_attention") == 0) {
+            attended += op->calls;
+            assert_true(op->call.bytes == 2048 * 1152.0);
+        }
+    }
+    assert_true(scored == 21 && attended == 78);
+    assert_true(step->kv_per_token == 78 * 1152 + 21 * 132);
+}
+
 static void a_gated_delta_layer(void **state)
 {
     (void)state;
@@ -256,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_with_an_indexer),
         cmocka_unit_test(attention_reads_the_pick_of_the_indexer),
+        cmocka_unit_test(layers_share_the_pick_of_an_indexer),
         cmocka_unit_test(a_gated_delta_layer),
         cmocka_unit_test(states_take_memory_of_the_cache),
         cmocka_unit_test(verified_tokens_write_a_state_each),
