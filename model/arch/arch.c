@@ -168,8 +168,9 @@ static bool check_attention(const struct k25_architecture *a, const struct k25_i
         char path[64];
         snprintf(path, sizeof path, "architecture.layers[%zu].shared_indexer", i);
         if (a->layers[i].shared_indexer && !(a->layers[i].indexer && picks))
-            return k25_inputs_fail(inputs, path, error, "expected indexer: true beside it, and other layers with an "
-                                                        "indexer to share");
+            return k25_inputs_fail(inputs, path, error,
+                                   "expected indexer: true beside it, and other layers with an "
+                                   "indexer to share");
         if (!a->layers[i].indexer)
             continue;
         snprintf(path, sizeof path, "architecture.layers[%zu].indexer", i);

@@ -27,10 +27,10 @@ enum k25_ffn {
 /* `count` layers that do the same work. Which of the model's layers they are does not change the cost. */
 struct k25_layers {
     int count;
-    int attention; /* enum k25_attention */
-    int ffn;       /* enum k25_ffn */
-    int window;    /* tokens a layer looks back, 0 = all of them */
-    bool indexer;  /* attention reads only the tokens that the sparse indexer picks */
+    int attention;       /* enum k25_attention */
+    int ffn;             /* enum k25_ffn */
+    int window;          /* tokens a layer looks back, 0 = all of them */
+    bool indexer;        /* attention reads only the tokens that the sparse indexer picks */
     bool shared_indexer; /* ... that of an earlier layer (GLM-5.2): no scores, weights and keys here */
 };
 

@@ -30,7 +30,7 @@ static const struct {
     {"kimi-k2.7-code", {"int4_g32"}},
     {"glm-5", {"bf16", "fp8", "nvfp4"}},
     {"glm-5.1", {"bf16", "fp8", "nvfp4"}},
-    {"glm-5.2", {"bf16", "nvfp4"}},
+    {"glm-5.2", {"bf16", "mxfp4", "nvfp4"}},
     {"minimax-m2.5", {"fp8", "nvfp4", "awq_int4"}},
     {"qwen3.5-397b-a17b", {"bf16", "nvfp4"}},
     {"qwen3.5-122b-a10b", {"bf16", "nvfp4"}},

@@ -54,8 +54,8 @@ static void attention_reads_the_pick_of_the_indexer(void **state)
     assert_true(step->kv_per_token == 78 * (656 + 132));
 }
 
-/* GLM-5.2: 57 of 78 layers read the picks of a layer before them. They have the reach of an indexer, none of its kernels,
- * and no index keys in the cache. */
+/* GLM-5.2: 57 of 78 layers read the picks of a layer before them. They have the reach of an indexer, none of its
+ * kernels, and no index keys in the cache. */
 static void layers_share_the_pick_of_an_indexer(void **state)
 {
     (void)state;
