@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "base/csv.h"
 #include "calib/kernels/table.h"
 #include "scenarios/library/library.h"
 #include "tests/unit/number_check.h"
@@ -440,46 +438,15 @@ static void check_measured(const struct k25_kernel_family *family, const struct 
     assert_false(score->missed);
 }
 
-/* Sanitized, a fit takes ten times as long: of the two largest tables only the dtype with a bar, in a temporary file:
- * true. Otherwise the table as it is. */
-static bool path_of(const struct measured_table *want, char path[512])
-{
-    snprintf(path, 512, K25_SOURCE_DIR "/calib/kernels_measured/%s.csv.gz", want->name);
-#ifdef __SANITIZE_ADDRESS__
-    struct k25_error error = {0};
-    struct k25_csv *csv =
-        strcmp(want->name, "moe") == 0 || strcmp(want->name, "gemm") == 0 ? k25_csv_read(path, &error) : NULL;
-    if (csv == NULL)
-        return false;
-    snprintf(path, 512, "/tmp/k25_%s_%d.csv", want->name, (int)getpid());
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    int dtype = k25_csv_column(csv, "dtype");
-    for (size_t c = 0; c < csv->columns; c++)
-        fprintf(file, "%s%c", csv->names[c], c + 1 < csv->columns ? ',' : '\n');
-    for (size_t r = 0; r < csv->rows; r++) {
-        for (size_t c = 0; c < csv->columns && strstr(want->part, k25_csv_cell(csv, r, dtype)) != NULL; c++)
-            fprintf(file, "%s%c", k25_csv_cell(csv, r, (int)c), c + 1 < csv->columns ? ',' : '\n');
-    }
-    assert_int_equal(fclose(file), 0);
-    k25_csv_free(csv);
-    return true;
-#else
-    return false;
-#endif
-}
-
 /* Every family of the table that has a bar must reach it; the formula with a residual table on top is better. */
 static void test_measured(void **state)
 {
     const struct measured_table *want = *state;
     char path[512];
-    bool temporary = path_of(want, path);
+    snprintf(path, sizeof path, K25_SOURCE_DIR "/calib/kernels_measured/%s.csv.gz", want->name);
     struct k25_error error = {0};
     struct k25_kernel_scores scores;
     struct k25_kernel_table *table = k25_kernel_table_read(path, &machine, &error);
-    if (temporary)
-        unlink(path);
     if (table == NULL || !k25_kernel_table_score(table, &priors, &scores, &error))
         fail_msg("%s", error.message);
     int bars = 0, tabulated = 0;
