@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/print.h"
 #include "base/text.h"
 
@@ -144,13 +145,19 @@ bool k25_gpu_parse(const char *text, size_t size, const char *name, const char *
     return done;
 }
 
-/* A GPU by its name; one that a path names has no name that other files could use. */
-static bool load_named(const char *name, const char *from, const char *prefix, const struct k25_gpu_finder *finder,
-                       struct k25_gpu *gpu, struct k25_inputs *inputs, struct k25_error *error)
+/* The file of a name, which is there; whoever gave the name says in an error where it was given. */
+static bool find_file(const struct k25_gpu_finder *finder, const char *name, const char *from, char *path, size_t size,
+                      struct k25_error *error)
 {
-    char path[1024];
-    if (!finder->find(finder->context, name, from, path, sizeof path, error) ||
-        !k25_gpu_load(path, prefix, gpu, inputs, error))
+    return finder->find(finder->context, name, from, path, size, error) &&
+           (k25_file_exists(path) || k25_fail(error, K25_BAD_INPUT, "%s: no such file", path));
+}
+
+/* A GPU from the file of its name; one that a path names has no name that other files could use. */
+static bool load_named(const char *path, const char *name, const char *prefix, struct k25_gpu *gpu,
+                       struct k25_inputs *inputs, struct k25_error *error)
+{
+    if (!k25_gpu_load(path, prefix, gpu, inputs, error))
         return false;
     if (strcmp(gpu->file, name) != 0)
         gpu->file[0] = '\0';
@@ -168,12 +175,12 @@ static bool load_at(const struct k25_yaml_node *node, const char *file, const ch
     if (node->kind != K25_YAML_SCALAR)
         return k25_fail_at(error, file, node->line, node->column, "%s: expected the name of a GPU, found %s", full,
                            k25_yaml_kind_name(node->kind));
-    if (!finder->find(finder->context, node->text, file, path, sizeof path, &found))
+    if (!find_file(finder, node->text, file, path, sizeof path, &found))
         return k25_fail_at(error, file, node->line, node->column, "%s: %s", full, found.message);
     struct k25_input input = {
         .path = full, .value = (char *)node->text, .file = (char *)file, .line = node->line, .column = node->column};
     return (inputs == NULL || k25_inputs_record(inputs, input, error)) &&
-           load_named(node->text, file, prefix, finder, gpu, inputs, error);
+           load_named(path, node->text, prefix, gpu, inputs, error);
 }
 
 /* A change makes the GPU another than the file's, and its figure one that somebody vouches for. */
@@ -223,11 +230,11 @@ bool k25_gpu_exchange(struct k25_gpu *gpu, const char *prefix, const char *name,
     char path[1024];
     struct k25_gpu other;
     struct k25_error found;
-    if (!finder->find(finder->context, name, "", path, sizeof path, &found))
+    if (!find_file(finder, name, "", path, sizeof path, &found))
         return k25_fail(error, found.status, "--set %s=%s: %s", prefix, name, found.message);
     struct k25_input input = {
         .path = (char *)prefix, .value = (char *)name, .origin = K25_FROM_OVERRIDE, .file = (char *)"--set"};
-    if (!load_named(name, "", prefix, finder, &other, inputs, error) ||
+    if (!load_named(path, name, prefix, &other, inputs, error) ||
         (inputs != NULL && !k25_inputs_record(inputs, input, error)))
         return false;
     *gpu = other;

@@ -246,6 +246,7 @@ static void test_messages_of_machines(void **state)
         const char *text, *message;
     } cases[] = {
         {"gpu: rtx-4900", "box.yaml:1:6: machine.gpu: unknown gpu 'rtx-4900', did you mean 'rtx-4090'?"},
+        {"gpu: ./own.yaml", "box.yaml:1:6: machine.gpu: own.yaml of box.yaml: no such file"},
         {"gpu: [l40]", "box.yaml:1:6: machine.gpu: expected the name of a GPU, found a list"},
         {"gpu:\n  power_w: 3\n  base: rtx-4900\n",
          "box.yaml:3:9: machine.gpu.base: unknown gpu 'rtx-4900', did you mean 'rtx-4090'?"},
