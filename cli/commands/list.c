@@ -10,7 +10,7 @@
 #include "cli/render/table.h"
 #include "hw/params/params.h"
 #include "scenarios/library/scenario.h"
-#include "scenarios/sweep/file.h"
+#include "scenarios/sweep/sweep.h"
 
 static const char *format_given;
 static const struct poptOption options[] = {

@@ -11,7 +11,7 @@ struct buffer {
     size_t room;
 };
 
-static int agree(void *context, bool flag)
+static int first_with(void *context, bool flag)
 {
     (void)context;
     int rank, size, lowest;
@@ -22,7 +22,7 @@ static int agree(void *context, bool flag)
     return lowest < size ? lowest : -1;
 }
 
-static uint64_t share(void *context, uint64_t number)
+static uint64_t broadcast(void *context, uint64_t number)
 {
     (void)context;
     MPI_Bcast(&number, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
@@ -63,7 +63,7 @@ static bool receive_bytes(void *context, int from, const char **bytes, size_t *s
     return true;
 }
 
-bool k25sim_mpi_open(struct k25_sweep_team *team)
+bool k25sim_mpi_open(struct k25_sweep_processes *processes)
 {
     int level;
     struct buffer *buffer = calloc(1, sizeof *buffer);
@@ -73,10 +73,13 @@ bool k25sim_mpi_open(struct k25_sweep_team *team)
         free(buffer);
         return false;
     }
-    *team = (struct k25_sweep_team){
-        .context = buffer, .agree = agree, .share = share, .send = send_bytes, .receive = receive_bytes};
-    MPI_Comm_rank(MPI_COMM_WORLD, &team->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &team->size);
+    *processes = (struct k25_sweep_processes){.context = buffer,
+                                              .first_with = first_with,
+                                              .broadcast = broadcast,
+                                              .send = send_bytes,
+                                              .receive = receive_bytes};
+    MPI_Comm_rank(MPI_COMM_WORLD, &processes->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &processes->count);
     return true;
 }
 

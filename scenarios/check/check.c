@@ -8,7 +8,7 @@
 #include "base/yaml.h"
 #include "calib/rules/kernel_rules.h"
 #include "scenarios/library/scenario.h"
-#include "scenarios/sweep/file.h"
+#include "scenarios/sweep/sweep.h"
 
 typedef bool checker(const struct k25_library *library, const char *path, struct k25_error *error);
 

@@ -15,7 +15,7 @@
 #include "model/predict/predict.h"
 #include "model/predict/uncertainty.h"
 #include "scenarios/library/scenario.h"
-#include "scenarios/sweep/digest.h"
+#include "scenarios/sweep/counts.h"
 
 #define K25_RECOMMENDED 10 /* plans that are kept */
 #define K25_RECOMMEND_CHAIN 8

@@ -1,4 +1,4 @@
-/* The axes of a sweep file. */
+/* The axes of a sweep file, their keys and values. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,89 @@
 
 #include "base/text.h"
 #include "scenarios/sweep/internal.h"
+
+/* ---- keys and values ---- */
+
+static const struct k25_plan_key *find_plan_key(const struct k25_sweep *sweep, const char *name)
+{
+    for (size_t i = 0; i < sweep->plan_keys; i++) {
+        if (strcmp(sweep->plan_key[i].path, name) == 0)
+            return &sweep->plan_key[i];
+    }
+    return NULL;
+}
+
+struct text_search {
+    const char *path;
+    bool found;
+};
+
+static void match_text_key(void *context, const char *path, const struct k25_field *field)
+{
+    struct text_search *search = context;
+    search->found |= field->type == K25_TEXT && strcmp(path, search->path) == 0;
+}
+
+/* A text of the plan is no number: the loader of scenarios takes it, like keys outside of the plan. */
+static bool is_text_key(const char *name)
+{
+    struct text_search search = {name, false};
+    k25_schema_visit(k25_plan_fields, "plan", match_text_key, &search);
+    return search.found;
+}
+
+bool k25_sweep_read_key(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node,
+                        struct k25_sweep_key *key)
+{
+    const char *name = node->text;
+    char why[K25_UNKNOWN_KEY], hint[160];
+    const struct k25_sweep *sweep = reader->sweep;
+    if (!k25_scenario_has_key(name))
+        return k25_sweep_fail(reader, node, "%s", k25_scenario_unknown_key(name, why, sizeof why));
+    if (strlen(name) >= 200)
+        return k25_sweep_fail(reader, node, "the name of the key is too long");
+    *key = (struct k25_sweep_key){k25_sweep_copy(reader, name), NULL};
+    if (key->name == NULL || strncmp(name, "plan.", 5) != 0)
+        return key->name != NULL;
+    key->plan = find_plan_key(sweep, name);
+    if (key->plan != NULL || is_text_key(name))
+        return true;
+    const char **names = calloc(sweep->plan_keys + 1, sizeof *names);
+    for (size_t i = 0; names != NULL && i < sweep->plan_keys; i++)
+        names[i] = sweep->plan_key[i].path;
+    hint[0] = '\0';
+    if (names != NULL)
+        k25_did_you_mean(name, names, hint, sizeof hint);
+    free(names);
+    return k25_sweep_fail(reader, node, "unknown key '%s'%s", name,
+                          hint[0] != '\0' ? hint
+                                          : ", expected a key of the plan that is a number, a word or true or false");
+}
+
+bool k25_sweep_read_value(const struct k25_sweep_reader *reader, const struct k25_sweep_key *key,
+                          const struct k25_yaml_node *node, struct k25_sweep_value *value)
+{
+    if (node->kind != K25_YAML_SCALAR)
+        return k25_sweep_fail(reader, node, "%s: expected a value, found %s", key->name,
+                              k25_yaml_kind_name(node->kind));
+    if (strlen(node->text) >= 256 || strpbrk(node->text, "\n\r\x1f") != NULL)
+        return k25_sweep_fail(reader, node, "%s: expected a value of one line and at most 255 bytes", key->name);
+    *value = (struct k25_sweep_value){k25_sweep_copy(reader, node->text), 0, node->line, node->column};
+    if (value->text == NULL || key->plan == NULL)
+        return value->text != NULL;
+    /* The plan's own table judges; its message starts with the override that it takes this for. */
+    struct k25_plan plan = reader->sweep->plan;
+    struct k25_error error;
+    if (k25_schema_set(k25_plan_fields, "plan", key->name + strlen("plan."), node->text, &plan, NULL, &error)) {
+        value->number = k25_plan_get(key->plan, &plan);
+        return true;
+    }
+    size_t head = strlen("--set ") + strlen(key->name) + strlen("=") + strlen(node->text) + strlen(": ");
+    return k25_sweep_fail(reader, node, "%s: %s", key->name,
+                          strlen(error.message) > head ? error.message + head : error.message);
+}
+
+/* ---- room for them ---- */
 
 static void *take(const struct k25_sweep_reader *reader, size_t count, size_t size)
 {
@@ -160,7 +243,7 @@ static bool read_range(const struct k25_sweep_reader *reader, const struct k25_y
     if (!read_bound(reader, axis->key, entry, "from", &from) || !read_bound(reader, axis->key, entry, "to", &to))
         return false;
     if (to < from)
-        return k25_sweep_fail(reader, k25_yaml_get(entry, "to"), "an empty axis: to %g lies below from %g", to, from);
+        return k25_sweep_fail(reader, k25_yaml_get(entry, "to"), "an empty axis: to %g is below from %g", to, from);
     if (step == factor)
         return k25_sweep_fail(reader, entry, "expected either a step or a factor");
     return step ? read_step(reader, entry, from, to, axis) : read_factor(reader, entry, from, to, axis);
@@ -178,14 +261,12 @@ static bool read_zip(const struct k25_sweep_reader *reader, const struct k25_yam
         return false;
     for (size_t k = 0; k < zip->count; k++) {
         const struct k25_yaml_node *list = zip->values[k];
-        if (!k25_sweep_read_key(reader, zip->keys[k], zip->keys[k]->text, &axis->key[k]) ||
-            !expect_list(reader, list, axis->key[k].name))
+        if (!k25_sweep_read_key(reader, zip->keys[k], &axis->key[k]) || !expect_list(reader, list, axis->key[k].name))
             return false;
         if (k == 0 && !open_values(reader, axis, list->count, list))
             return false;
         if (list->count != axis->count)
-            return k25_sweep_fail(reader, list,
-                                  "%s: %zu values beside %zu of %s; lists that are zipped are equally long",
+            return k25_sweep_fail(reader, list, "%s: %zu values, but %zu of %s; lists that are zipped are equally long",
                                   axis->key[k].name, list->count, (size_t)axis->count, axis->key[0].name);
         for (size_t i = 0; i < list->count; i++) {
             if (!k25_sweep_read_value(reader, &axis->key[k], list->values[i], &axis->values[i * axis->keys + k]))
@@ -223,7 +304,7 @@ static bool collect_keys(const struct k25_sweep_reader *reader, const struct k25
                 continue;
             if (count == K25_SWEEP_KEYS)
                 return k25_sweep_fail(reader, key, "more than %d keys", K25_SWEEP_KEYS);
-            if (!k25_sweep_read_key(reader, key, key->text, &axis->key[count++]))
+            if (!k25_sweep_read_key(reader, key, &axis->key[count++]))
                 return false;
         }
     }
@@ -313,7 +394,7 @@ static bool read_axis(const struct k25_sweep_reader *reader, const struct k25_ya
         return read_variants(reader, entry, variants, axis);
     if (key->kind != K25_YAML_SCALAR)
         return k25_sweep_fail(reader, key, "key: expected the name of a key, found %s", k25_yaml_kind_name(key->kind));
-    if (!open_keys(reader, axis, 1, entry) || !k25_sweep_read_key(reader, key, key->text, axis->key))
+    if (!open_keys(reader, axis, 1, entry) || !k25_sweep_read_key(reader, key, axis->key))
         return false;
     if (values != NULL && k25_yaml_get(entry, "from") != NULL)
         return k25_sweep_fail(reader, entry, "%s: expected either values or a range", axis->key->name);

@@ -7,8 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "scenarios/library/outputs.h"
-#include "scenarios/sweep/find.h"
-#include "scenarios/sweep/texts_internal.h"
+#include "scenarios/sweep/internal.h"
 
 enum { LINE = 64 /* bytes of a cache line */, SYMBOLS = 256, OUTPUTS = 64 };
 
@@ -21,8 +20,8 @@ struct memo {
 
 struct k25_sweep_worker {
     const struct k25_sweep *sweep;
-    const struct k25_sweep_frame *frame;
-    const struct k25_sweep_texts *texts;
+    const struct k25_sweep_layout *layout;
+    const struct k25_sweep_axis_cells *axis_cells;
     struct k25_sweep_cursor cursor;
     struct k25_sweep_chunk chunk;
 
@@ -79,8 +78,8 @@ static bool compile(struct k25_sweep_worker *worker, struct k25_error *error)
     return true;
 }
 
-struct k25_sweep_worker *k25_sweep_worker_open(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame,
-                                               const struct k25_sweep_texts *texts, struct k25_error *error)
+struct k25_sweep_worker *k25_sweep_worker_open(const struct k25_sweep *sweep, const struct k25_sweep_layout *layout,
+                                               const struct k25_sweep_axis_cells *axis_cells, struct k25_error *error)
 {
     size_t size = (sizeof(struct k25_sweep_worker) + 4095) / 4096 * 4096;
     struct k25_sweep_worker *worker = aligned_alloc(4096, size);
@@ -90,14 +89,15 @@ struct k25_sweep_worker *k25_sweep_worker_open(const struct k25_sweep *sweep, co
     }
     memset(worker, 0, size);
     worker->sweep = sweep;
-    worker->frame = frame;
-    worker->texts = texts;
-    worker->longest = strlen(frame->tail);
-    for (size_t c = 0; c < frame->columns; c++) {
-        worker->longest += frame->lead_length[c] + (c < frame->keys ? texts->longest[c] : sizeof worker->memo[c].text);
+    worker->layout = layout;
+    worker->axis_cells = axis_cells;
+    worker->longest = strlen(layout->tail);
+    for (size_t c = 0; c < layout->columns; c++) {
+        worker->longest +=
+            layout->lead_length[c] + (c < layout->keys ? axis_cells->longest[c] : sizeof worker->memo[c].text);
         worker->memo[c].number = NAN;
     }
-    k25_digest_open(frame, &worker->chunk.digest);
+    k25_sweep_summary_open(layout, &worker->chunk.summary);
     if (compile(worker, error))
         return worker;
     k25_sweep_worker_close(worker);
@@ -112,7 +112,7 @@ void k25_sweep_worker_close(struct k25_sweep_worker *worker)
         k25_expression_free(worker->constraint[i]);
     free(worker->symbols);
     free(worker->chunk.text);
-    k25_digest_close(&worker->chunk.digest);
+    k25_sweep_summary_close(&worker->chunk.summary);
     free(worker);
 }
 
@@ -139,12 +139,12 @@ static void move_cells(struct k25_sweep_worker *worker)
 {
     const struct k25_sweep *sweep = worker->sweep;
     const struct k25_sweep_cursor *cursor = &worker->cursor;
-    for (size_t c = worker->frame->keys; c > 0; c--) {
+    for (size_t c = worker->layout->keys; c > 0; c--) {
         size_t column = c - 1, a = sweep->column[column].axis;
         if (a < cursor->changed)
             return;
-        if (worker->texts->cell[column] != NULL) {
-            worker->cell[column] = worker->texts->cell[column][cursor->position[a]];
+        if (worker->axis_cells->cell[column] != NULL) {
+            worker->cell[column] = worker->axis_cells->cell[column][cursor->position[a]];
             continue;
         }
         write_memo(&worker->memo[column], k25_sweep_number(&sweep->axis[a], cursor->position[a], 0));
@@ -162,7 +162,7 @@ static char *put_plan(const struct k25_sweep_worker *worker, size_t column, char
 {
     const struct k25_plan_key *key = &worker->sweep->plan_key[worker->sweep->column[column].index];
     double number = k25_plan_get(key, &worker->cursor.plan);
-    bool json = worker->frame->format == K25_SWEEP_JSONL;
+    bool json = worker->layout->format == K25_SWEEP_JSONL;
     if (key->field->type == K25_BOOL)
         return number != 0 ? put(at, "true", 4) : put(at, "false", 5);
     if (key->field->type == K25_ENUM) {
@@ -185,7 +185,7 @@ static char *put_output(struct k25_sweep_worker *worker, size_t column, char *at
     double value = worker->values[output];
     worker->printed[column] = NAN;
     if (!isfinite(value))
-        return worker->frame->format == K25_SWEEP_JSONL ? put(at, "null", 4) : at;
+        return worker->layout->format == K25_SWEEP_JSONL ? put(at, "null", 4) : at;
     if (k25_named_outputs[output].truth)
         return value != 0 ? put(at, "true", 4) : put(at, "false", 5);
     struct memo *memo = &worker->memo[column];
@@ -226,40 +226,39 @@ static double objective_value(const struct k25_sweep_worker *worker, size_t inde
 
 static bool rank_row(struct k25_sweep_worker *worker, size_t at, struct k25_error *error)
 {
-    const struct k25_sweep_frame *frame = worker->frame;
+    const struct k25_sweep_layout *layout = worker->layout;
     struct k25_sweep_chunk *chunk = &worker->chunk;
     double value[K25_SWEEP_OBJECTIVES] = {0};
     char key[K25_SWEEP_GROUP_KEY];
-    for (size_t i = 0; i < frame->objectives; i++) {
-        value[i] = objective_value(worker, frame->objective[i].column);
+    for (size_t i = 0; i < layout->objectives; i++) {
+        value[i] = objective_value(worker, layout->objective[i].column);
     }
-    size_t used = k25_digest_key(frame, worker->cell, key);
-    return k25_digest_offer(&chunk->digest, key, used, value, chunk->counts.rows, at, NULL, chunk->size - at - 1,
-                            error);
+    size_t used = k25_sweep_group_key(layout, worker->cell, key);
+    return k25_sweep_summary_rank(&chunk->summary, key, used, value, at, chunk->size - at - 1, error);
 }
 
 static bool write_row(struct k25_sweep_worker *worker, struct k25_error *error)
 {
-    const struct k25_sweep_frame *frame = worker->frame;
+    const struct k25_sweep_layout *layout = worker->layout;
     struct k25_sweep_chunk *chunk = &worker->chunk;
     if (!make_room(chunk, worker->longest, error))
         return false;
     size_t start = chunk->size;
     char *at = chunk->text + start;
-    for (size_t c = 0; c < frame->columns; c++) {
-        at = put(at, frame->lead[c], frame->lead_length[c]);
-        if (c < frame->keys)
+    for (size_t c = 0; c < layout->columns; c++) {
+        at = put(at, layout->lead[c], layout->lead_length[c]);
+        if (c < layout->keys)
             at = put(at, worker->cell[c].text, worker->cell[c].length);
         else if (worker->sweep->column[c].source == K25_CELL_PLAN)
             at = put_plan(worker, c, at, &worker->memo[c]);
         else
             at = put_output(worker, c, at);
     }
-    at = put(at, frame->tail, strlen(frame->tail));
+    at = put(at, layout->tail, strlen(layout->tail));
     chunk->size = (size_t)(at - chunk->text);
-    if (frame->objectives > 0 && !rank_row(worker, start, error))
+    if (layout->objectives > 0 && !rank_row(worker, start, error))
         return false;
-    chunk->counts.rows++;
+    chunk->summary.counts.rows++;
     return true;
 }
 
@@ -275,13 +274,13 @@ static bool ask(struct k25_sweep_worker *worker)
     bool valid;
     bool again = worker->asked && last->architecture == &scenario->architecture;
     if (again) {
-        *question = *last; /* what does not depend on the plan, and the links where their ranks stay */
+        *question = *last; /* what does not depend on the plan, and the links of ranks that do not move */
         valid = k25_question_replan(question, &worker->cursor.plan, NULL, &error);
     } else {
-        valid = k25_sweep_question(&worker->cursor, question, &error);
+        valid = k25_scenario_question_for(scenario, &worker->cursor.plan, question, &error);
     }
     if (!valid) {
-        k25_sweep_count_invalid(&worker->chunk.counts, error.message, 1);
+        k25_sweep_count_invalid(&worker->chunk.summary.counts, error.message, 1);
         return false;
     }
     if (again)
@@ -308,7 +307,7 @@ static int find_rejection(const struct k25_sweep_worker *worker, bool early)
 
 static bool run_point(struct k25_sweep_worker *worker, struct k25_error *error)
 {
-    struct k25_sweep_counts *counts = &worker->chunk.counts;
+    struct k25_sweep_counts *counts = &worker->chunk.summary.counts;
     const size_t outputs = k25_named_output_count();
     counts->points++;
     for (size_t i = 0; i < worker->plan_keys; i++) {
@@ -338,8 +337,7 @@ const struct k25_sweep_chunk *k25_sweep_worker_run(struct k25_sweep_worker *work
     chunk->from = from;
     chunk->to = to;
     chunk->size = 0;
-    k25_sweep_counts_clear(&chunk->counts);
-    k25_digest_clear(&chunk->digest);
+    k25_sweep_summary_clear(&chunk->summary);
     if (worker->cursor.sweep == NULL || worker->cursor.point != from)
         k25_sweep_seek(&worker->cursor, worker->sweep, from);
     worker->cursor.changed = 0; /* the cells are those of another chunk */

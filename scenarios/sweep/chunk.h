@@ -1,30 +1,22 @@
-/* A stretch of the grid, from points to rows: what one thread does between two writes. */
+/* A chunk of the grid, from points to rows: what one thread computes between two writes. */
 #ifndef K25_SCENARIOS_SWEEP_CHUNK_H
 #define K25_SCENARIOS_SWEEP_CHUNK_H
 
-#include "scenarios/sweep/digest.h"
-#include "scenarios/sweep/frame.h"
 #include "scenarios/sweep/grid.h"
+#include "scenarios/sweep/summary.h"
 
 struct k25_sweep_chunk {
     uint64_t from, to; /* points */
     char *text;        /* rows */
     size_t size, room;
-    struct k25_sweep_counts counts;
-    struct k25_digest digest; /* refers to `text` */
+    struct k25_sweep_summary summary; /* of the rows in `text` */
 };
 
-/* The cells of the axes as text, once for all threads. */
-struct k25_sweep_texts;
-struct k25_sweep_texts *k25_sweep_texts_make(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame,
-                                             struct k25_error *error);
-void k25_sweep_texts_free(struct k25_sweep_texts *texts);
-
-/* What one thread owns; nothing of it shares a cache line with another's. `sweep`, `frame` and `texts` outlive it.
- */
+/* What one thread owns; nothing of it shares a cache line with another's. `sweep`, `layout` and `axis_cells` outlive
+ * it. NULL with an error when memory is out. */
 struct k25_sweep_worker;
-struct k25_sweep_worker *k25_sweep_worker_open(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame,
-                                               const struct k25_sweep_texts *texts, struct k25_error *error);
+struct k25_sweep_worker *k25_sweep_worker_open(const struct k25_sweep *sweep, const struct k25_sweep_layout *layout,
+                                               const struct k25_sweep_axis_cells *axis_cells, struct k25_error *error);
 void k25_sweep_worker_close(struct k25_sweep_worker *worker);
 
 /* Goes through the points from..to-1. The chunk is the worker's, until its next run; NULL with an error. */

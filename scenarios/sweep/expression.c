@@ -40,7 +40,7 @@ struct k25_expression {
     muParserHandle_t parser;
 };
 
-/* Where the text stands, and what it may name. */
+/* The text, its place in the file, and what it may name. */
 struct source {
     const char *text, *file;
     int line, column;
@@ -141,7 +141,7 @@ static bool unknown(const struct source *source, size_t at, const char *word)
                        word, hint, hint[0] != '\0' ? "" : ", expected an output or a key of the plan");
 }
 
-/* Reads the next name, number or sign at `*at` into `word`, "" at the end; `*at` goes behind it. */
+/* Reads the next name, number or sign at `*at` into `word`, "" at the end; `*at` becomes its end. */
 static bool next(const struct source *source, size_t *at, size_t *start, char word[WORD])
 {
     const char *text = source->text;
@@ -206,14 +206,16 @@ static bool scan_symbols(const struct source *source)
     }
 }
 
-/* The number a word stands for; every enum that the expression names and that has the word must agree. */
+/* Defines a word as its number; every enum that the expression names and that has the word must agree. */
 static bool define_word(const struct source *source, const struct k25_expression *e, size_t at, const char *word)
 {
     int value = -1;
     for (int i = 0; source->symbols[i].name != NULL; i++) {
         int here = source->used[i] ? find_word(&source->symbols[i], word) : -1;
         if (here >= 0 && value >= 0 && here != value)
-            return fail(source, at, "the word means different things to the keys beside it; compare them apart");
+            return fail(
+                source, at,
+                "the word means different things to the keys of this expression; write one expression for each");
         value = here >= 0 ? here : value;
     }
     if (value < 0)
@@ -233,8 +235,8 @@ static bool scan_words(const struct source *source, const struct k25_expression 
         if (word[0] == '\0')
             return any || fail(source, 0, "an empty expression");
         bool name = isalpha((unsigned char)word[0]) || word[0] == '_';
-        size_t behind = at + strspn(source->text + at, " \t\n");
-        if (!name || find(source->symbols, word) >= 0 || (is_function(word) && source->text[behind] == '('))
+        size_t after = at + strspn(source->text + at, " \t\n");
+        if (!name || find(source->symbols, word) >= 0 || (is_function(word) && source->text[after] == '('))
             continue;
         if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0)
             e->library.constant(e->parser, word, word[0] == 't');

@@ -1,5 +1,5 @@
-#include "scenarios/sweep/file.h"
-
+/* Reads the sweep format (docs/formats.md). */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,26 @@
 #include "base/text.h"
 #include "scenarios/library/outputs.h"
 #include "scenarios/sweep/internal.h"
+
+/* ---- errors and texts ---- */
+
+bool k25_sweep_fail(const struct k25_sweep_reader *reader, const struct k25_yaml_node *node, const char *format, ...)
+{
+    char text[sizeof reader->error->message];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return k25_fail_at(reader->error, reader->sweep->file, node->line, node->column, "%s", text);
+}
+
+const char *k25_sweep_copy(const struct k25_sweep_reader *reader, const char *text)
+{
+    char *memory = k25_arena_copy(&reader->sweep->arena, text, strlen(text));
+    if (memory == NULL)
+        k25_fail(reader->error, K25_RESOURCE, "out of memory");
+    return memory;
+}
 
 /* ---- the file ---- */
 
@@ -149,7 +169,7 @@ static bool unknown_name(const struct k25_sweep_reader *reader, const struct k25
                           hint[0] != '\0' ? hint : ", expected an output or a key of the plan");
 }
 
-/* `axes` is where an axis stands whose name an output has. */
+/* `axes` is the place of an error about an axis that has the name of an output. */
 static bool read_columns(const struct k25_sweep_reader *reader, const struct k25_yaml_node *list,
                          const struct k25_yaml_node *axes)
 {
@@ -256,7 +276,7 @@ static bool read_set(struct k25_sweep_reader *reader, const struct k25_yaml_node
     if (set->kind != K25_YAML_MAPPING || set->count > K25_SWEEP_KEYS)
         return k25_sweep_fail(reader, set, "set: expected a mapping from at most %d keys to values", K25_SWEEP_KEYS);
     for (size_t i = 0; i < set->count; i++) {
-        if (!k25_sweep_read_key(reader, set->keys[i], set->keys[i]->text, &key) ||
+        if (!k25_sweep_read_key(reader, set->keys[i], &key) ||
             !k25_sweep_read_value(reader, &key, set->values[i], &value) ||
             !k25_sweep_add_override(reader, &key, &value, set->values[i]))
             return false;

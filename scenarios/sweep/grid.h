@@ -1,24 +1,29 @@
-/* From the number of a point to the point: the innermost axis varies fastest. */
+/* The grid of a sweep: from the number of a point to the point, and from a row back to it. The innermost axis varies
+ * fastest. */
 #ifndef K25_SCENARIOS_SWEEP_GRID_H
 #define K25_SCENARIOS_SWEEP_GRID_H
 
-#include "scenarios/sweep/sweep.h"
+#include "scenarios/sweep/layout.h"
 
 struct k25_sweep_cursor {
     const struct k25_sweep *sweep;
     uint64_t point;
     uint64_t position[K25_SWEEP_AXES]; /* on each axis */
-    size_t changed;                    /* the outermost axis that the last move moved; those behind it did too */
+    size_t changed;                    /* the outermost axis that the last move moved; all further in moved too */
     size_t scenario;                   /* of sweep->scenario */
     struct k25_plan plan;
 };
 
 /* Goes to `point`, below sweep->points. */
 void k25_sweep_seek(struct k25_sweep_cursor *cursor, const struct k25_sweep *sweep, uint64_t point);
-/* Goes to the next point; behind the last one comes the first. */
+/* Goes to the next point; the first one follows the last. */
 void k25_sweep_next(struct k25_sweep_cursor *cursor);
+/* Goes to the first point whose cells of the axes are those of a row; false when no point has them. */
+bool k25_sweep_seek_row(struct k25_sweep_cursor *cursor, const struct k25_sweep *sweep,
+                        const struct k25_sweep_layout *layout, const struct k25_sweep_axis_cells *axis_cells,
+                        const struct k25_sweep_cell *cells);
 
-/* The number of an axis' value: of keys of the plan. */
+/* The number of a value of an axis, for keys of the plan. */
 double k25_sweep_number(const struct k25_sweep_axis *axis, uint64_t position, size_t key);
 
 /* The points of shard `index` (from 1) of `count`: *from up to and without *to. */

@@ -17,8 +17,8 @@ static bool grow(struct k25_ranked **items, size_t count, size_t *room)
     return true;
 }
 
-/* The row as it is kept: with a text of its own. */
-static bool own(const struct k25_ranked *row, struct k25_ranked *kept)
+/* The row as it is kept: with a copy of its text. */
+static bool copy_row(const struct k25_ranked *row, struct k25_ranked *kept)
 {
     *kept = *row;
     if (row->text == NULL)
@@ -52,11 +52,11 @@ static enum k25_offer offer_sorted(struct k25_front *front, const struct k25_ran
         else
             high = middle;
     }
-    /* `low` is behind all with a first value no larger; the last of them has their smallest second one. */
+    /* All items before `low` have a first value no larger; the last of them has their smallest second one. */
     if (low > 0 && covers(&front->item[low - 1], row, 2))
         return K25_REFUSED;
     struct k25_ranked kept;
-    if (!grow(&front->item, front->count, &front->room) || !own(row, &kept))
+    if (!grow(&front->item, front->count, &front->room) || !copy_row(row, &kept))
         return K25_NO_MEMORY;
     size_t start = low > 0 && covers(row, &front->item[low - 1], 2) ? low - 1 : low, end = start;
     while (end < front->count && covers(row, &front->item[end], 2))
@@ -78,7 +78,7 @@ static enum k25_offer offer_unsorted(struct k25_front *front, const struct k25_r
         }
     }
     struct k25_ranked kept;
-    if (!grow(&front->item, front->count, &front->room) || !own(row, &kept))
+    if (!grow(&front->item, front->count, &front->room) || !copy_row(row, &kept))
         return K25_NO_MEMORY;
     size_t left = 0;
     for (size_t i = 0; i < front->count; i++) {
@@ -108,7 +108,7 @@ enum k25_offer k25_top_offer(struct k25_top *top, const struct k25_ranked *row)
     if (top->most == 0 || (top->count == top->most && !before(row, &top->item[top->count - 1])))
         return K25_REFUSED;
     struct k25_ranked kept;
-    if (!grow(&top->item, top->count, &top->room) || !own(row, &kept))
+    if (!grow(&top->item, top->count, &top->room) || !copy_row(row, &kept))
         return K25_NO_MEMORY;
     if (top->count == top->most)
         free(top->item[--top->count].text);

@@ -18,7 +18,7 @@ struct k25_ranked {
     double value[K25_PARETO_VALUES]; /* no NAN */
     uint64_t order;
     size_t at, length; /* of the row's text in a buffer of the caller's */
-    char *text;        /* `length` bytes; offered not NULL, a taken row keeps a copy of its own */
+    char *text;        /* `length` bytes or NULL; a row that is taken keeps a copy */
 };
 
 enum k25_offer { K25_REFUSED, K25_TAKEN, K25_NO_MEMORY };

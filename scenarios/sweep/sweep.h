@@ -1,8 +1,13 @@
-/* A sweep: many questions at once, as a base scenario and the axes of a grid (docs/formats.md).
+/* A sweep: a base scenario, the axes of a grid of plans around it, and what of them to keep (docs/formats.md).
  *
- * Reading one resolves everything that does not change from point to point: keys to their place in the plan,
- * values to numbers and to the text of their cells, and one loaded scenario for every combination of what lies
- * outside the plan.
+ * Loading one resolves everything that does not change from point to point: keys to their place in the plan, values to
+ * numbers, and one loaded scenario for every combination of what is outside of the plan. To run one:
+ *
+ *     k25_sweep_load(library, name, &sweep, error)                      what to compute
+ *     k25_sweep_layout_make(&sweep, format, version, &layout, error)    what its rows look like      (layout.h)
+ *     k25_sweep_store_open(&store, &layout, file, ..., error)           where they go                (store.h)
+ *     k25_sweep_run(&sweep, &layout, &options, &store, from, to, error) computes them                (run.h)
+ *     k25_sweep_store_finish(&store, error)                             store.summary says what came out
  */
 #ifndef K25_SCENARIOS_SWEEP_SWEEP_H
 #define K25_SCENARIOS_SWEEP_SWEEP_H
@@ -16,31 +21,23 @@
 #include "base/schema.h"
 #include "scenarios/library/library.h"
 #include "scenarios/library/scenario.h"
-#include "scenarios/sweep/expression.h"
+#include "scenarios/sweep/counts.h"
 
 #define K25_SWEEP_AXES 24
 #define K25_SWEEP_KEYS 64           /* of all axes together, and overrides of the base */
 #define K25_SWEEP_POSITIONS 1000000 /* of one axis that is written or grows by a factor */
-#define K25_SWEEP_CONSTRAINTS 32
 #define K25_SWEEP_OBJECTIVES 3
 #define K25_SWEEP_COLUMNS 128
 #define K25_SWEEP_LOADS 4096 /* scenarios */
 #define K25_SWEEP_TOP 1000
 #define K25_SWEEP_MOST (UINT64_C(1) << 53) /* points */
 
-/* One scalar key of the plan, found once. */
+/* A key of the plan that is a number, a word or truth. */
 struct k25_plan_key {
     char path[96]; /* "plan.allreduce.backend" */
     const struct k25_field *field;
     size_t offset; /* in struct k25_plan */
 };
-
-/* All keys of the plan that are numbers, words or truth, in the order of their table; `*count` of them. NULL when
- * memory is out. The caller frees. */
-struct k25_plan_key *k25_plan_keys(size_t *count);
-/* A key of the plan as a number: words by their index, truth as 0 or 1. */
-double k25_plan_get(const struct k25_plan_key *key, const struct k25_plan *plan);
-void k25_plan_put(const struct k25_plan_key *key, double value, struct k25_plan *plan);
 
 struct k25_sweep_value {
     const char *text; /* as written; NULL: a variant that leaves this key to the base */
@@ -50,7 +47,7 @@ struct k25_sweep_value {
 
 struct k25_sweep_key {
     const char *name;                /* "plan.batch", "machine" */
-    const struct k25_plan_key *plan; /* NULL: a key outside of the plan */
+    const struct k25_plan_key *plan; /* NULL: what the loader of scenarios takes, outside of the plan or a text of it */
 };
 
 /* `count` positions; what they set is values[position x keys + key]. A range has no list:
@@ -64,7 +61,7 @@ struct k25_sweep_axis {
     double from, step, scale;
     const char *name;     /* of variants; NULL: the axis goes by its keys */
     const char **names;   /* count: of variants */
-    bool loads;           /* has keys outside of the plan */
+    bool loads;           /* has keys that load a scenario each */
     uint64_t load_stride; /* of its positions in the list of scenarios; 0 without such keys */
     int line, column;
 };
@@ -75,12 +72,18 @@ struct k25_sweep_constraint {
     int line, column;
 };
 
-enum k25_sweep_source { K25_CELL_KEY, K25_CELL_NAME, K25_CELL_PLAN, K25_CELL_OUTPUT };
+/* Where the cells of a column come from. */
+enum k25_sweep_source {
+    K25_CELL_KEY,    /* a key of an axis: `axis`, and `index` of its keys */
+    K25_CELL_NAME,   /* the name of a variant: `axis` */
+    K25_CELL_PLAN,   /* a key of the plan: `index` of plan_key */
+    K25_CELL_OUTPUT, /* an output: `index` of k25_named_outputs */
+};
 
 struct k25_sweep_column {
     const char *name;
-    int source;         /* enum k25_sweep_source */
-    size_t axis, index; /* KEY: axis and key; NAME: axis; PLAN: `index` in plan_keys; OUTPUT: in k25_named_outputs */
+    enum k25_sweep_source source;
+    size_t axis, index;
 };
 
 struct k25_sweep_objective {
@@ -91,14 +94,14 @@ struct k25_sweep_objective {
 struct k25_sweep {
     char file[512];
     char name[64], title[256];
-    struct k25_plan plan; /* of the base, with `set` */
+    struct k25_plan plan; /* of the base, with the numbers and words of `set` */
     size_t plan_keys;
     struct k25_plan_key *plan_key;
     size_t axes;
     struct k25_sweep_axis axis[K25_SWEEP_AXES];
     uint64_t points; /* the product */
     size_t loads;
-    struct k25_scenario *scenario; /* loads */
+    struct k25_scenario *scenario; /* loads; without their record of inputs */
     size_t constraints;
     struct k25_sweep_constraint constraint[K25_SWEEP_CONSTRAINTS];
     size_t columns;
@@ -108,21 +111,14 @@ struct k25_sweep {
     size_t groups; /* columns that group */
     size_t group[K25_SWEEP_AXES];
     size_t top;      /* 0: no ranking */
-    uint64_t inputs; /* CRC-64 of everything that the rows follow from */
+    uint64_t inputs; /* CRC-64 of every file that was read (k25_inputs_sum) */
     struct k25_arena arena;
 };
 
-/* The symbols that expressions may use: outputs, then keys of the plan that are numbers; `values`, unless NULL, is
- * bound to them, one each. NULL when memory is out; the caller frees. */
-struct k25_symbol *k25_sweep_symbols(const struct k25_sweep *sweep, const double *values, size_t *count);
-
-/* The number of scenarios for the positions of all axes. */
-static inline uint64_t k25_sweep_scenario(const struct k25_sweep *sweep, const uint64_t *position)
-{
-    uint64_t index = 0;
-    for (size_t a = 0; a < sweep->axes; a++)
-        index += position[a] * sweep->axis[a].load_stride;
-    return index;
-}
+/* Loads `name` (a path, or a name of the library's sweeps) with everything it refers to. Errors have the position in
+ * the file. Release with k25_sweep_free, also after a failure. */
+bool k25_sweep_load(const struct k25_library *library, const char *name, struct k25_sweep *sweep,
+                    struct k25_error *error);
+void k25_sweep_free(struct k25_sweep *sweep);
 
 #endif

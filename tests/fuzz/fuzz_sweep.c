@@ -7,12 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "scenarios/sweep/file.h"
+#include "scenarios/sweep/expression.h"
 #include "scenarios/sweep/run.h"
+#include "scenarios/sweep/sweep.h"
 
 static const struct k25_library library = {.root = K25_SOURCE_DIR};
 static struct k25_sweep sweep; /* too large for a stack, as the others */
-static struct k25_sweep_frame frame, again;
+static struct k25_sweep_layout layout, again;
 static struct k25_sweep_store store;
 
 static void require(bool condition)
@@ -26,30 +27,31 @@ static bool is_told(const struct k25_error *error)
     return (error->status == K25_BAD_INPUT || error->status == K25_RESOURCE) && error->message[0] != '\0';
 }
 
-/* The first points, or the last ones: counted in full, and what was written of the frame is read again. */
+/* The first points, or the last ones: counted in full, and what was written of the layout is read again. */
 static void run(enum k25_sweep_format format, bool last)
 {
     struct k25_error error = {0};
     struct k25_sweep_options options = {.chunk = 3};
     size_t size;
     uint64_t few = sweep.points < 20 ? sweep.points : 20, from = last ? sweep.points - few : 0;
-    require(k25_sweep_frame_make(&sweep, format, "fuzz", &frame, &error));
-    require(k25_sweep_frame_parse(frame.text, "frame", &size, &again, &error) && size == strlen(frame.text));
-    require(again.columns == frame.columns && again.groups == frame.groups && strcmp(again.head, frame.head) == 0);
-    require(k25_sweep_store_stream(&store, &frame, -1, from, from + few, &error));
-    if (k25_sweep_run(&sweep, &frame, &options, &store, from, from + few, &error)) {
-        uint64_t sum = store.counts.evaluated;
-        for (size_t i = 0; i < store.counts.reasons; i++)
-            sum += store.counts.reason[i].count;
+    require(k25_sweep_layout_make(&sweep, format, "fuzz", &layout, &error));
+    require(k25_sweep_layout_parse(layout.text, "layout", &size, &again, &error) && size == strlen(layout.text));
+    require(again.columns == layout.columns && again.groups == layout.groups && strcmp(again.head, layout.head) == 0);
+    require(k25_sweep_store_stream(&store, &layout, -1, from, from + few, &error));
+    if (k25_sweep_run(&sweep, &layout, &options, &store, from, from + few, &error)) {
+        uint64_t sum = store.summary.counts.evaluated;
+        for (size_t i = 0; i < store.summary.counts.reasons; i++)
+            sum += store.summary.counts.reason[i].count;
         for (size_t i = 0; i < sweep.constraints; i++)
-            sum += sweep.constraint[i].early ? store.counts.rejected[i] : 0;
-        require(store.counts.points == few && sum == few && store.counts.rows <= store.counts.evaluated);
+            sum += sweep.constraint[i].early ? store.summary.counts.rejected[i] : 0;
+        require(store.summary.counts.points == few && sum == few &&
+                store.summary.counts.rows <= store.summary.counts.evaluated);
     } else {
         require(is_told(&error));
     }
     k25_sweep_store_close(&store);
-    k25_sweep_frame_free(&frame);
-    k25_sweep_frame_free(&again);
+    k25_sweep_layout_free(&layout);
+    k25_sweep_layout_free(&again);
 }
 
 static void load(const uint8_t *data, size_t size)
@@ -96,8 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = '\0';
     compile(text);
-    if (!k25_sweep_frame_parse(text, "state", &size, &again, &error))
+    if (!k25_sweep_layout_parse(text, "state", &size, &again, &error))
         require(is_told(&error));
-    k25_sweep_frame_free(&again);
+    k25_sweep_layout_free(&again);
     return 0;
 }

@@ -7,10 +7,10 @@
 #include "scenarios/sweep/store.h"
 
 /* How many points, and what became of them. */
-void cli_sweep_counts(FILE *out, const struct k25_sweep_frame *frame, const struct k25_sweep_store *store);
+void cli_sweep_counts(FILE *out, const struct k25_sweep_layout *layout, const struct k25_sweep_store *store);
 /* The Pareto front and the best rows of every group, on standard output, with how well their throughput is known where
  * the `sweep` itself is at hand (NULL: merged rows). Puts the fronts of the store in order. */
-bool cli_sweep_best(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame, struct k25_sweep_store *store,
+bool cli_sweep_best(const struct k25_sweep *sweep, const struct k25_sweep_layout *layout, struct k25_sweep_store *store,
                     struct k25_error *error);
 
 #endif

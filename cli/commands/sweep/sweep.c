@@ -8,10 +8,9 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/commands/sweep/processes.h"
 #include "cli/commands/sweep/summary.h"
-#include "cli/commands/sweep/team.h"
 #include "cli/render/report.h"
-#include "scenarios/sweep/file.h"
 #include "scenarios/sweep/grid.h"
 #include "scenarios/sweep/run.h"
 
@@ -137,12 +136,12 @@ static bool check_options(struct k25_error *error)
 
 /* ---- answers ---- */
 
-static enum k25_status conclude(const struct k25_sweep *sweep, const struct k25_sweep_frame *frame,
+static enum k25_status conclude(const struct k25_sweep *sweep, const struct k25_sweep_layout *layout,
                                 struct k25_sweep_store *store, struct k25_error *error)
 {
     bool piped = to_stdout();
-    cli_sweep_counts(piped ? stderr : stdout, frame, store);
-    if (!piped && !cli_sweep_best(sweep, frame, store, error))
+    cli_sweep_counts(piped ? stderr : stdout, layout, store);
+    if (!piped && !cli_sweep_best(sweep, layout, store, error))
         return cli_failed(error);
     if (store->next < store->to) {
         k25_fail(error, K25_RESOURCE, "stopped after %llu of %llu points%s",
@@ -150,24 +149,24 @@ static enum k25_status conclude(const struct k25_sweep *sweep, const struct k25_
                  store->state_fd >= 0 ? "; --resume goes on" : "");
         return K25_RESOURCE;
     }
-    return store->counts.rows > 0 || store->shards > 1 ? K25_OK : K25_NEGATIVE;
+    return store->summary.counts.rows > 0 || store->shards > 1 ? K25_OK : K25_NEGATIVE;
 }
 
-static bool open_store(const struct k25_sweep_frame *frame, struct k25_sweep_store *store, uint64_t from, uint64_t to,
+static bool open_store(const struct k25_sweep_layout *layout, struct k25_sweep_store *store, uint64_t from, uint64_t to,
                        uint64_t shard, uint64_t shards, struct k25_error *error)
 {
     if (given.out == NULL || to_stdout())
-        return k25_sweep_store_stream(store, frame, to_stdout() ? STDOUT_FILENO : -1, from, to, error);
-    return k25_sweep_store_open(store, frame, given.out, shard, shards, from, to, given.resume != 0, error);
+        return k25_sweep_store_stream(store, layout, to_stdout() ? STDOUT_FILENO : -1, from, to, error);
+    return k25_sweep_store_open(store, layout, given.out, shard, shards, from, to, given.resume != 0, error);
 }
 
 /* All processes or none go on; of several that cannot, the first one says why. */
-static bool agree(const struct k25_sweep_team *team, bool ok, struct k25_error *error)
+static bool agree(const struct k25_sweep_processes *processes, bool ok, struct k25_error *error)
 {
-    int failed = team != NULL ? team->agree(team->context, !ok) : -1;
-    if (team == NULL || failed < 0)
+    int failed = processes != NULL ? processes->first_with(processes->context, !ok) : -1;
+    if (processes == NULL || failed < 0)
         return ok;
-    if (failed != team->rank) {
+    if (failed != processes->rank) {
         error->status = K25_RESOURCE;
         error->message[0] = '\0';
     }
@@ -176,94 +175,94 @@ static bool agree(const struct k25_sweep_team *team, bool ok, struct k25_error *
 
 /* What a sweep is run with; too large for a stack. */
 struct task {
-    struct k25_sweep_frame frame;
+    struct k25_sweep_layout layout;
     struct k25_sweep_store store; /* of the process that writes */
     enum k25_sweep_format format;
     uint64_t from, to, shard, shards;
 };
 
 /* Processes that were started with different files or options would leave gaps. */
-static bool is_shared(const struct task *task, const struct k25_sweep *sweep, const struct k25_sweep_team *team,
-                      struct k25_error *error)
+static bool is_shared(const struct task *task, const struct k25_sweep *sweep,
+                      const struct k25_sweep_processes *processes, struct k25_error *error)
 {
     uint64_t sum = sweep->inputs;
     const uint64_t parts[] = {task->shard, task->shards, (uint64_t)given.chunk, (uint64_t)task->format};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         sum = (sum ^ parts[i]) * UINT64_C(1099511628211);
-    return team == NULL || team->share(team->context, sum) == sum ||
+    return processes == NULL || processes->broadcast(processes->context, sum) == sum ||
            k25_fail(error, K25_BAD_INPUT, "the processes of one sweep have different files or options");
 }
 
 /* Every process comes through here, step by step together. */
-static bool prepare(struct task *task, const struct k25_sweep *sweep, const struct k25_sweep_team *team,
+static bool prepare(struct task *task, const struct k25_sweep *sweep, const struct k25_sweep_processes *processes,
                     struct k25_error *error)
 {
     bool ok = read_format(&task->format, error) && read_shard(&task->shard, &task->shards, error) &&
-              k25_sweep_frame_make(sweep, task->format, K25_VERSION, &task->frame, error);
-    if (!agree(team, ok, error) || !agree(team, is_shared(task, sweep, team, error), error))
+              k25_sweep_layout_make(sweep, task->format, K25_VERSION, &task->layout, error);
+    if (!agree(processes, ok, error) || !agree(processes, is_shared(task, sweep, processes, error), error))
         return false;
     k25_sweep_shard(sweep->points, task->shard, task->shards, &task->from, &task->to);
-    ok = (team != NULL && team->rank > 0) ||
-         open_store(&task->frame, &task->store, task->from, task->to, task->shard, task->shards, error);
-    if (!agree(team, ok, error))
+    ok = (processes != NULL && processes->rank > 0) ||
+         open_store(&task->layout, &task->store, task->from, task->to, task->shard, task->shards, error);
+    if (!agree(processes, ok, error))
         return false;
-    task->from = team == NULL ? task->store.next : team->share(team->context, task->store.next);
+    task->from = processes == NULL ? task->store.next : processes->broadcast(processes->context, task->store.next);
     return true;
 }
 
-static bool go_through(struct task *task, const struct k25_sweep *sweep, const struct k25_sweep_team *team,
+static bool go_through(struct task *task, const struct k25_sweep *sweep, const struct k25_sweep_processes *processes,
                        struct k25_error *error)
 {
-    struct k25_sweep_store *store = team != NULL && team->rank > 0 ? NULL : &task->store;
+    struct k25_sweep_store *store = processes != NULL && processes->rank > 0 ? NULL : &task->store;
     struct progress progress = {.start = now(), .first = task->from};
-    struct k25_sweep_options run = {.chunk = (uint64_t)given.chunk, .stop = &stopped, .team = team};
+    struct k25_sweep_options run = {.chunk = (uint64_t)given.chunk, .stop = &stopped, .processes = processes};
     run.progress = show_progress;
     run.context = &progress;
     catch_signals();
-    bool ok = k25_sweep_run(sweep, &task->frame, &run, store, task->from, task->to, error);
+    bool ok = k25_sweep_run(sweep, &task->layout, &run, store, task->from, task->to, error);
     cli_progress(NULL);
     ok = ok && (store == NULL || store->next < store->to || k25_sweep_store_finish(store, error));
-    return agree(team, ok, error);
+    return agree(processes, ok, error);
 }
 
-static enum k25_status run_sweep(const struct k25_sweep *sweep, const struct k25_sweep_team *team,
+static enum k25_status run_sweep(const struct k25_sweep *sweep, const struct k25_sweep_processes *processes,
                                  struct k25_error *error)
 {
     static struct task task;
     enum k25_status status = K25_OK;
-    bool ok = prepare(&task, sweep, team, error) && go_through(&task, sweep, team, error);
-    if (ok && (team == NULL || team->rank == 0))
-        status = conclude(sweep, &task.frame, &task.store, error);
+    bool ok = prepare(&task, sweep, processes, error) && go_through(&task, sweep, processes, error);
+    if (ok && (processes == NULL || processes->rank == 0))
+        status = conclude(sweep, &task.layout, &task.store, error);
     k25_sweep_store_close(&task.store);
-    k25_sweep_frame_free(&task.frame);
+    k25_sweep_layout_free(&task.layout);
     return ok ? status : cli_failed(error);
 }
 
 static enum k25_status sweep(const struct cli *cli, const char *name, struct k25_error *error)
 {
     static struct k25_sweep sweep; /* too large for a stack */
-    struct cli_team joined;
-    if (!cli_team_open(&joined, error))
+    struct cli_processes joined;
+    if (!cli_processes_open(&joined, error))
         return cli_failed(error);
-    const struct k25_sweep_team *team = joined.module != NULL ? &joined.team : NULL;
+    const struct k25_sweep_processes *processes = joined.module != NULL ? &joined.all : NULL;
     bool ok = k25_sweep_load(&cli->library, name, &sweep, error);
-    ok = agree(team, ok, error);
-    enum k25_status status = ok ? run_sweep(&sweep, team, error) : cli_failed(error);
+    ok = agree(processes, ok, error);
+    enum k25_status status = ok ? run_sweep(&sweep, processes, error) : cli_failed(error);
     k25_sweep_free(&sweep);
-    cli_team_close(&joined);
+    cli_processes_close(&joined);
     return status;
 }
 
 static enum k25_status merge(const char *const *files, struct k25_error *error)
 {
-    static struct k25_sweep_frame frame;
+    static struct k25_sweep_layout layout;
     static struct k25_sweep_store store;
     enum k25_status status = K25_OK;
-    bool ok = k25_sweep_merge(files, cli_count(files), given.out, &frame, &store, error);
+    bool ok = k25_sweep_merge(files, cli_count(files), given.out, &layout, &store, error);
     if (ok)
-        status = conclude(NULL, &frame, &store, error);
+        status = conclude(NULL, &layout, &store, error);
     k25_sweep_store_close(&store);
-    k25_sweep_frame_free(&frame);
+    k25_sweep_layout_free(&layout);
     return ok ? status : cli_failed(error);
 }
 

@@ -1,8 +1,8 @@
 /* The best of many rows, against the definition tried on every pair. */
 #include "tests/unit/base_check.h"
 
-#include "scenarios/sweep/digest.h"
 #include "scenarios/sweep/pareto.h"
+#include "scenarios/sweep/summary.h"
 
 enum { ROWS = 700 };
 
@@ -102,48 +102,60 @@ static void rows_keep_their_text(void **state)
     k25_front_free(&front);
 }
 
-/* Groups split into pieces and put together say what one digest says. */
-static void pieces_merge_to_the_whole(void **state)
+/* The rows of `merged` are those of `whole`, which has no texts: in place i "rowN", N their order. */
+static void assert_rows(const struct k25_ranked *whole, const struct k25_ranked *merged, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "row%llu", (unsigned long long)whole[i].order);
+        assert_int_equal(merged[i].order, whole[i].order);
+        assert_string_equal(merged[i].text, text);
+    }
+}
+
+/* Groups split into pieces and put together have the rows of one summary. */
+static void pieces_add_up_to_the_whole(void **state)
 {
     (void)state;
     uint64_t seed = 9;
-    struct k25_sweep_frame frame = {.objectives = 2, .top = 4};
-    frame.objective[0].maximise = true;
-    struct k25_digest whole, piece, merged;
+    struct k25_sweep_layout layout = {.objectives = 2, .top = 4};
+    layout.objective[0].maximise = true;
+    static struct k25_sweep_summary whole, piece, merged;
     struct k25_error error;
-    k25_digest_open(&frame, &whole);
-    k25_digest_open(&frame, &piece);
-    k25_digest_open(&frame, &merged);
+    k25_sweep_summary_open(&layout, &whole);
+    k25_sweep_summary_open(&layout, &piece);
+    k25_sweep_summary_open(&layout, &merged);
     char text[ROWS * 8];
     draw(&seed, 2, 40);
     for (size_t start = 0; start < ROWS;) {
         size_t end = start + 1 + (size_t)(chance(&seed) % 60), at = 0;
-        k25_digest_clear(&piece);
+        k25_sweep_summary_clear(&piece);
         for (size_t i = start; i < end && i < ROWS; i++) {
-            char key[3] = {(char)('a' + chance(&seed) % 5), '\x1f', '\0'};
-            int length = sprintf(text + at, "row%zu", i);
-            assert_true(k25_digest_offer(&piece, key, 2, rows[i].value, i - start, at, NULL, (size_t)length, &error));
-            assert_true(k25_digest_offer(&whole, key, 2, rows[i].value, i, 0, text + at, (size_t)length, &error));
-            at += (size_t)length + 1;
+            char key[3] = {(char)('a' + chance(&seed) % 5), K25_SWEEP_SEPARATOR, '\0'};
+            size_t length = (size_t)sprintf(text + at, "row%zu", i);
+            assert_true(k25_sweep_summary_rank(&piece, key, 2, rows[i].value, at, length, &error));
+            assert_true(k25_sweep_summary_rank(&whole, key, 2, rows[i].value, 0, length, &error));
+            piece.counts.rows++;
+            whole.counts.rows++;
+            at += length + 1;
         }
-        assert_true(k25_digest_merge(&merged, &piece, text, start, &error));
+        assert_true(k25_sweep_summary_add(&merged, &piece, text, &error));
         start = end;
     }
-    assert_int_equal(merged.count, whole.count);
-    for (size_t g = 0; g < whole.count; g++) {
+    assert_int_equal(merged.groups, whole.groups);
+    assert_int_equal(merged.counts.rows, ROWS);
+    for (size_t g = 0; g < whole.groups; g++) {
         struct k25_sweep_group *a = &whole.group[g], *b = &merged.group[g];
         assert_string_equal(a->key, b->key);
         assert_int_equal(a->front.count, b->front.count);
         assert_int_equal(a->top.count, b->top.count);
-        for (size_t i = 0; i < a->front.count; i++)
-            assert_string_equal(a->front.item[i].text, b->front.item[i].text);
-        for (size_t i = 0; i < a->top.count; i++)
-            assert_string_equal(a->top.item[i].text, b->top.item[i].text);
+        assert_rows(a->front.item, b->front.item, a->front.count);
+        assert_rows(a->top.item, b->top.item, a->top.count);
         assert_true(a->top.item[0].value[0] == -rows[a->top.item[0].order].value[0]);
     }
-    k25_digest_close(&whole);
-    k25_digest_close(&piece);
-    k25_digest_close(&merged);
+    k25_sweep_summary_close(&whole);
+    k25_sweep_summary_close(&piece);
+    k25_sweep_summary_close(&merged);
 }
 
 static void reasons_lose_their_numbers(void **state)
@@ -153,7 +165,11 @@ static void reasons_lose_their_numbers(void **state)
     k25_sweep_count_invalid(&counts, "plan.tp: 3 does not divide the 64 MLA heads of kimi-k2.5", 2);
     k25_sweep_count_invalid(&counts, "plan.tp: 5 does not divide the 64 MLA heads of kimi-k2.5", 4);
     k25_sweep_count_invalid(&counts, "plan.context: 300000 tokens are more than the 262,144 of it", 1);
-    assert_int_equal(counts.reasons, 2);
+    k25_sweep_count_invalid(&counts, "plan.pp: 8 of the rtx-pro-6000-8x-switches (8 GPUs, -1 spare) for glm-5.1.\n5-9",
+                            1);
+    assert_int_equal(counts.reasons, 3);
+    assert_string_equal(counts.reason[2].text,
+                        "plan.pp: N of the rtx-pro-6000-8x-switches (N GPUs, -N spare) for glm-5.1. 5-9");
     assert_string_equal(counts.reason[0].text, "plan.tp: N does not divide the N MLA heads of kimi-k2.5");
     assert_int_equal(counts.reason[0].count, 6);
     assert_string_equal(counts.reason[1].text, "plan.context: N tokens are more than the N of it");
@@ -163,7 +179,7 @@ static void reasons_lose_their_numbers(void **state)
     }
     assert_int_equal(counts.reasons, K25_SWEEP_REASONS);
     assert_string_equal(counts.reason[K25_SWEEP_REASONS - 1].text, "other reasons");
-    assert_int_equal(counts.reason[K25_SWEEP_REASONS - 1].count, 100 - (K25_SWEEP_REASONS - 3));
+    assert_int_equal(counts.reason[K25_SWEEP_REASONS - 1].count, 100 - (K25_SWEEP_REASONS - 4));
 }
 
 int main(void)
@@ -172,7 +188,7 @@ int main(void)
         cmocka_unit_test(fronts_are_what_brute_force_finds),
         cmocka_unit_test(the_first_n_are_those_of_a_sorted_list),
         cmocka_unit_test(rows_keep_their_text),
-        cmocka_unit_test(pieces_merge_to_the_whole),
+        cmocka_unit_test(pieces_add_up_to_the_whole),
         cmocka_unit_test(reasons_lose_their_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/csv.h"
-#include "scenarios/sweep/file.h"
 #include "scenarios/sweep/grid.h"
+#include "scenarios/sweep/sweep.h"
 
 enum { CONTEXTS = 6, BATCHES = 8, DCPS = 4, CHAINS = 5 };
 static const double contexts[CONTEXTS] = {1024, 4096, 16384, 32768, 65536, 131072};
@@ -89,7 +89,7 @@ static int flip(int batch)
         double alone = speed[c][batch][0][0], shared = speed[c][batch][3][0];
         bool wins = !isnan(shared) && !(alone * (1 - EVEN) >= shared);
         if (wins && c + 1 < first && first < CONTEXTS)
-            fail_msg("batch %d: DCP 8 wins at %g, not behind it", 1 << batch, contexts[c]);
+            fail_msg("batch %d: DCP 8 wins at %g, not after it", 1 << batch, contexts[c]);
         if (wins)
             first = c;
     }

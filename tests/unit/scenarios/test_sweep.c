@@ -1,12 +1,13 @@
-/* Sweep files: the grid they stand for, and mistakes word for word. */
+/* Sweep files: the grid that they make, the files that they read, and mistakes word for word. */
 #include "tests/unit/base_check.h"
 
 #include <math.h>
 #include <sys/stat.h>
 
 #include "scenarios/library/outputs.h"
-#include "scenarios/sweep/file.h"
+#include "scenarios/sweep/expression.h"
 #include "scenarios/sweep/grid.h"
+#include "scenarios/sweep/sweep.h"
 
 static const struct k25_library source = {.root = K25_SOURCE_DIR}, *library = &source;
 static struct k25_sweep sweep;
@@ -273,8 +274,7 @@ static void mistakes_have_a_place(void **state)
          "architecture, weights, draft, draft_weights, calibration, parameters or load"},
         {"axes: []\n", "./s.yaml:5:7: axes: expected a list of from 1 to 24 axes"},
         {"axes: [{key: plan.batch, values: []}]\n", "./s.yaml:5:34: an empty axis, expected at least one value"},
-        {"axes: [{key: plan.batch, from: 8, to: 1, step: 1}]\n",
-         "./s.yaml:5:39: an empty axis: to 1 lies below from 8"},
+        {"axes: [{key: plan.batch, from: 8, to: 1, step: 1}]\n", "./s.yaml:5:39: an empty axis: to 1 is below from 8"},
         {"axes: [{key: plan.batch, from: 1, to: 8}]\n", "./s.yaml:5:8: expected either a step or a factor"},
         {"axes: [{key: plan.batch, from: 1, to: 8, step: 0.5}]\n",
          "./s.yaml:5:48: step: expected a whole number above 0"},
@@ -284,7 +284,7 @@ static void mistakes_have_a_place(void **state)
          "./s.yaml:5:38: plan.kv_dtype: unknown value 'fp9', expected one of bf16, fp8, did you mean 'fp8'?"},
         {"axes: [{kee: plan.batch, values: [1]}]\n", "./s.yaml:5:9: unknown key 'kee' of an axis, did you mean 'key'?"},
         {"axes: [{zip: {plan.tp: [1, 2], plan.ep: [1]}}]\n",
-         "./s.yaml:5:41: plan.ep: 1 values beside 2 of plan.tp; lists that are zipped are equally long"},
+         "./s.yaml:5:41: plan.ep: 1 values, but 2 of plan.tp; lists that are zipped are equally long"},
         {"axes: [{key: plan.tp, values: [1]}, {zip: {plan.tp: [2]}}]\n",
          "./s.yaml:5:37: plan.tp: an axis before has this key already"},
         {"axes:\n  - {key: plan.context, from: 1, to: 9e7, step: 1e-3}\n  - {key: plan.memory_utilisation, from: "

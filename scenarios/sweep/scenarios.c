@@ -1,4 +1,4 @@
-/* The scenarios of a sweep: one for every combination of keys that lie outside of the plan. */
+/* The scenarios of a sweep: one for every combination of keys that the loader of scenarios takes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,8 +110,8 @@ static bool fail_load(const struct k25_sweep_reader *reader, const struct k25_sw
         if (!mine && !named)
             continue;
         const char *rest = mine ? at + 6 + length + 2 : at + 6;
-        return k25_fail_at(reader->error, reader->sweep->file, o->line, o->column, "%s%.*s%s%s", "",
-                           mine ? (int)key : 0, o->text, mine ? ": " : "", rest);
+        return k25_fail_at(reader->error, reader->sweep->file, o->line, o->column, "%.*s%s%s", mine ? (int)key : 0,
+                           o->text, mine ? ": " : "", rest);
     }
     *reader->error = *error;
     return false;

@@ -1,6 +1,5 @@
-/* MPI stands in a module of its own (cli/mpi/), so that a prediction does not start a library of many megabytes.
- */
-#include "cli/commands/sweep/team.h"
+/* MPI is in a module (cli/mpi/), so that a prediction does not start a library of many megabytes. */
+#include "cli/commands/sweep/processes.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -21,7 +20,7 @@ static long launched(void)
     return 1;
 }
 
-/* Beside the program in a build tree, in ../lib/k25sim of it when installed. */
+/* In the program's folder in a build tree, in ../lib/k25sim of it when installed. */
 static void *load(char *path, size_t size)
 {
     char program[PATH_MAX];
@@ -38,29 +37,29 @@ static void *load(char *path, size_t size)
     return NULL;
 }
 
-bool cli_team_open(struct cli_team *team, struct k25_error *error)
+bool cli_processes_open(struct cli_processes *processes, struct k25_error *error)
 {
-    memset(team, 0, sizeof *team);
+    memset(processes, 0, sizeof *processes);
     if (launched() <= 1)
         return true;
     char path[PATH_MAX + 64];
-    bool (*open)(struct k25_sweep_team *) = NULL;
-    team->module = load(path, sizeof path);
-    if (team->module == NULL)
+    bool (*open)(struct k25_sweep_processes *) = NULL;
+    processes->module = load(path, sizeof path);
+    if (processes->module == NULL)
         return k25_fail(error, K25_RESOURCE,
                         "started as one of several processes, but this program is built without MPI "
                         "(K25SIM_MPI), or its module cannot be loaded: %s",
                         path);
-    void *found = dlsym(team->module, "k25sim_mpi_open"), *close = dlsym(team->module, "k25sim_mpi_close");
+    void *found = dlsym(processes->module, "k25sim_mpi_open"), *close = dlsym(processes->module, "k25sim_mpi_close");
     memcpy(&open, &found, sizeof found);
-    memcpy(&team->close, &close, sizeof close);
-    return (open != NULL && team->close != NULL && open(&team->team)) ||
+    memcpy(&processes->close, &close, sizeof close);
+    return (open != NULL && processes->close != NULL && open(&processes->all)) ||
            k25_fail(error, K25_RESOURCE, "MPI does not start");
 }
 
-void cli_team_close(struct cli_team *team)
+void cli_processes_close(struct cli_processes *processes)
 {
-    if (team->module != NULL && team->close != NULL)
-        team->close(team->team.context);
-    team->module = NULL;
+    if (processes->module != NULL && processes->close != NULL)
+        processes->close(processes->all.context);
+    processes->module = NULL;
 }
