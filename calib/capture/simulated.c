@@ -8,14 +8,8 @@
 #include "calib/trace/write.h"
 
 /* Names as profilers print them, by operator and by class of kernel. */
-static const char *name_of(const struct k25_operator *op, int backend)
+static const char *name_of(const struct k25_operator *op, enum k25_backend backend)
 {
-    static const char *const collectives[] = {
-        [K25_BACKEND_NCCL_LL] = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-        [K25_BACKEND_NCCL_LL128] = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL128(ncclDevKernelArgsStorage<4096ul>)",
-        [K25_BACKEND_NCCL_SIMPLE] = "ncclDevKernel_AllReduce_Sum_bf16_RING_SIMPLE(ncclDevKernelArgsStorage<4096ul>)",
-        [K25_BACKEND_ONESHOT] = "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)",
-    };
     static const char *const kernels[K25_KERNEL_CLASSES] = {
         [K25_KERNEL_GEMM_BF16] = "nvjet_sm120_tst_mma_64x64x128_3_32x32x128_tmaAB_alignCD4_bz_TNNN",
         [K25_KERNEL_GEMM_FP8] = "void cutlass::device_kernel<scaled_mm_fp8_gemm>(Params)",
@@ -43,7 +37,7 @@ static const char *name_of(const struct k25_operator *op, int backend)
         {"sampling", "void at::native::reduce_kernel<512, 1, ArgMaxOps>(ReduceOp)"},
     };
     if (op->kind == K25_OP_ALLREDUCE)
-        return collectives[backend];
+        return k25_backend_info[backend]->kernel;
     if (op->kind == K25_OP_ALLGATHER)
         return "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {

@@ -142,7 +142,7 @@ static double burst(const struct k25_observed *o, const struct k25_params *param
     question.group[K25_RANKS_TP] = o->group;
     double rows = o->bytes / (2.0 * question.architecture->hidden);
     question.plan.allreduce.backend = K25_AR_NCCL;
-    enum k25_backend backend = (enum k25_backend)k25_allreduce_choice(&question, rows, o->bytes, params);
+    enum k25_backend backend = k25_allreduce_choice(&question, rows, o->bytes, params);
     if (slopes != NULL)
         k25_allreduce_slopes(backend, o->bytes, &o->group, params, 1, slopes);
     return k25_allreduce_time(backend, o->bytes, &o->group, params);

@@ -262,13 +262,27 @@ static const char *size_range(double bytes)
     return bytes < 1000 ? "below 1 KB" : bytes <= 1 << 20 ? "1 KB-1 MB" : "above 1 MB";
 }
 
+/* The custom kernel that a table calls by that name; K25_BACKENDS: none. */
+static enum k25_backend custom_of(const char *name)
+{
+    enum k25_backend backend = K25_NCCL_PROTOCOLS;
+    for (; backend < K25_BACKENDS; backend++) {
+        const char *part = k25_backend_info[backend]->table_backend;
+        if (part != NULL && strstr(name, part) != NULL)
+            break;
+    }
+    return backend;
+}
+
 static bool describe_collective(const struct k25_row_reader *r, struct k25_described_row *d)
 {
     double s[2]; /* gpus bytes */
     if (!wholes(r, 5, 2, s) || !latency(r, 7, &d->row.latency))
         return false;
     const char *op = text(r, 3), *range = size_range(s[1]);
-    bool nccl = strcmp(text(r, 1), "nccl") == 0, custom = strstr(text(r, 1), "ustom") != NULL;
+    enum k25_backend backend = custom_of(text(r, 1));
+    bool nccl = strcmp(text(r, 1), "nccl") == 0, custom = backend < K25_BACKENDS;
+    int most = custom ? k25_backend_info[backend]->most_without_nvlink : 0;
     bool reduce = strcmp(op, "all_reduce") == 0;
     bool gather = strcmp(op, "all_gather") == 0 || strcmp(op, "reduce_scatter") == 0;
     name_family(d, "%s %s %s %s %g GPUs %s", text(r, 0), text(r, 1), op, text(r, 4), s[0], range);
@@ -277,7 +291,7 @@ static bool describe_collective(const struct k25_row_reader *r, struct k25_descr
               : !reduce && !(nccl && gather)               ? (int)K25_SKIP_OP
               : custom && strcmp(text(r, 2), "graph") != 0 ? (int)K25_SKIP_EAGER
               : nccl && strcmp(text(r, 4), "half") != 0    ? (int)K25_SKIP_DTYPE
-              : custom && s[0] > 2                         ? (int)K25_SKIP_FALLBACK
+              : most > 0 && s[0] > most                    ? (int)K25_SKIP_FALLBACK
               : s[0] < 2                                   ? (int)K25_SKIP_OP
               : s[0] > r->machine->gpus                    ? (int)K25_SKIP_GPUS
                                                            : -1;
@@ -285,8 +299,9 @@ static bool describe_collective(const struct k25_row_reader *r, struct k25_descr
     if (d->skip >= 0)
         return true;
     d->row.key[0] = s[1];
-    d->row.work.kind = custom ? K25_WORK_ONESHOT : reduce ? K25_WORK_ALLREDUCE : K25_WORK_ALLGATHER;
+    d->row.work.kind = custom ? K25_WORK_CUSTOM : reduce ? K25_WORK_ALLREDUCE : K25_WORK_ALLGATHER;
     d->row.work.collective.bytes = s[1];
+    d->row.work.collective.backend = backend;
     return k25_machine_group(r->machine, (int)s[0], &d->row.work.collective.group, r->error);
 }
 

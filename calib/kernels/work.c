@@ -133,7 +133,8 @@ static double collective_time(const struct k25_kernel_work *w, const struct pric
 {
     const struct k25_group *group = &w->collective.group;
     double bytes = w->collective.bytes;
-    enum k25_backend backend = w->kind == K25_WORK_ONESHOT ? K25_BACKEND_ONESHOT : k25_nccl_protocol(bytes, p->params);
+    bool custom = w->kind == K25_WORK_CUSTOM;
+    enum k25_backend backend = custom ? w->collective.backend : k25_nccl_protocol(bytes, p->params);
     if (w->kind == K25_WORK_ALLGATHER) {
         if (p->slopes != NULL)
             k25_allgather_slopes(backend, bytes / group->n, group, p->params, 1, p->slopes);
@@ -161,7 +162,7 @@ static double work_time(const struct k25_kernel_work *w, const struct pricing *p
         return call_time(k25_gqa_call(&w->gqa, p->params), p);
     case K25_WORK_ALLREDUCE:
     case K25_WORK_ALLGATHER:
-    case K25_WORK_ONESHOT:
+    case K25_WORK_CUSTOM:
         return collective_time(w, p);
     }
     return NAN;

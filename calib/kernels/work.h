@@ -18,7 +18,7 @@ enum k25_work_kind {
     K25_WORK_GQA,
     K25_WORK_ALLREDUCE, /* NCCL left to itself */
     K25_WORK_ALLGATHER, /* and reduce-scatter */
-    K25_WORK_ONESHOT,
+    K25_WORK_CUSTOM,    /* an AllReduce that is not NCCL's */
 };
 
 struct k25_gemm_work {
@@ -45,6 +45,7 @@ struct k25_kernel_work {
         struct {
             double bytes; /* per rank, as the table counts them */
             struct k25_group group;
+            enum k25_backend backend; /* K25_WORK_CUSTOM */
         } collective;
     };
     double heads; /* K25_WORK_BMM */

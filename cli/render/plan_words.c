@@ -8,25 +8,31 @@
 
 static void allreduce_words(const struct k25_plan_allreduce *allreduce, char *out, size_t size)
 {
-    char bytes[40];
-    const char *protocol = k25_protocol_names[allreduce->protocol];
-    k25_text_count(allreduce->oneshot_max_bytes, bytes, sizeof bytes);
-    switch (allreduce->backend) {
-    case K25_AR_ONESHOT:
-        snprintf(out, size, "one-shot");
+    const struct k25_policy_info *policy = &k25_policy_info[allreduce->backend];
+    const struct k25_allreduce_limit *limit = &allreduce->limit[policy->backend];
+    const char *custom = k25_backend_names[policy->backend];
+    char bytes[40], rows[40] = "", nccl[40];
+    size_t used = 0;
+    k25_text_count(limit->max_bytes, bytes, sizeof bytes);
+    if (limit->max_rows > 0)
+        snprintf(rows, sizeof rows, " or %d rows", limit->max_rows);
+    snprintf(nccl, sizeof nccl, "NCCL (protocol %s)", k25_protocol_names[allreduce->protocol]);
+    switch (policy->kind) {
+    case K25_POLICY_NCCL:
+        snprintf(out, size, "%s", nccl);
         break;
-    case K25_AR_ONESHOT_THEN_NCCL:
-        if (allreduce->oneshot_max_rows > 0)
-            snprintf(out, size, "one-shot up to %s bytes or %d rows, then NCCL (protocol %s)", bytes,
-                     allreduce->oneshot_max_rows, protocol);
-        else
-            snprintf(out, size, "one-shot up to %s bytes, then NCCL (protocol %s)", bytes, protocol);
+    case K25_POLICY_ALWAYS:
+        snprintf(out, size, "%s", custom);
         break;
-    case K25_AR_FASTEST:
-        snprintf(out, size, "one-shot or NCCL (protocol %s), whichever is faster", protocol);
+    case K25_POLICY_LIMITED:
+        snprintf(out, size, "%s up to %s bytes%s, then %s", custom, bytes, rows, nccl);
         break;
-    default:
-        snprintf(out, size, "NCCL (protocol %s)", protocol);
+    case K25_POLICY_FASTEST:
+        for (enum k25_backend i = K25_NCCL_PROTOCOLS; i < K25_BACKENDS; i++)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used == 0 ? "" : ", ", k25_backend_names[i]);
+        snprintf(out + used, size - used, " or %s, whichever is fast%s", nccl,
+                 K25_BACKENDS - K25_NCCL_PROTOCOLS > 1 ? "est" : "er");
+        break;
     }
 }
 

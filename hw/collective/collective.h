@@ -17,11 +17,7 @@
 #ifndef K25_HW_COLLECTIVE_COLLECTIVE_H
 #define K25_HW_COLLECTIVE_COLLECTIVE_H
 
-#include "hw/params/params.h"
-#include "hw/topology/machine.h"
-
-enum k25_backend { K25_BACKEND_NCCL_LL, K25_BACKEND_NCCL_LL128, K25_BACKEND_NCCL_SIMPLE, K25_BACKEND_ONESHOT };
-extern const char *const k25_backend_names[]; /* NULL-terminated */
+#include "hw/collective/backend.h"
 
 /* s for one AllReduce of `bytes` per rank when all ranks start together. */
 double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k25_group *group,
@@ -30,8 +26,8 @@ double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k
 /* The protocol that NCCL left to itself on PCIe takes for a buffer of `bytes`: LL up to nccl.ll_max, Simple beyond. */
 enum k25_backend k25_nccl_protocol(double bytes, const struct k25_params *params);
 
-/* s for gathering `bytes` from each rank to every rank over the NCCL ring; also the price of a reduce-scatter that
- * leaves `bytes` on each rank. */
+/* s for gathering `bytes` from each rank to every rank over the NCCL ring with one of its protocols; also the price of
+ * a reduce-scatter that leaves `bytes` on each rank. */
 double k25_allgather_time(enum k25_backend protocol, double bytes, const struct k25_group *group,
                           const struct k25_params *params);
 

@@ -5,9 +5,17 @@
 static bool takes_part(enum k25_contest contest, const struct k25_contestants *contestants, double bytes,
                        enum k25_backend backend)
 {
-    if (backend == K25_BACKEND_ONESHOT)
-        return contest != K25_CONTEST_PROTOCOLS && contestants->oneshot;
+    if (backend >= K25_NCCL_PROTOCOLS)
+        return contest != K25_CONTEST_PROTOCOLS && contestants->custom[backend];
     return contest != K25_CONTEST_AUTO || backend == k25_nccl_protocol(bytes, contestants->params);
+}
+
+struct k25_contestants k25_all_contestants(const struct k25_group *group, const struct k25_params *params, bool p2p)
+{
+    struct k25_contestants all = {.group = group, .params = params};
+    for (enum k25_backend backend = K25_NCCL_PROTOCOLS; backend < K25_BACKENDS; backend++)
+        all.custom[backend] = p2p || !k25_backend_info[backend]->needs_p2p;
+    return all;
 }
 
 enum k25_backend k25_cheapest_allreduce(enum k25_contest contest, const struct k25_contestants *contestants,
@@ -15,8 +23,7 @@ enum k25_backend k25_cheapest_allreduce(enum k25_contest contest, const struct k
 {
     enum k25_backend best = K25_BACKEND_NCCL_LL;
     double least = INFINITY;
-    for (int i = 0; i <= K25_BACKEND_ONESHOT; i++) {
-        enum k25_backend backend = (enum k25_backend)i;
+    for (enum k25_backend backend = 0; backend < K25_BACKENDS; backend++) {
         if (!takes_part(contest, contestants, bytes, backend))
             continue;
         double time = k25_allreduce_time(backend, bytes, contestants->group, contestants->params);
@@ -80,22 +87,28 @@ size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *co
     return walk(contest, contestants, behind, most, crossovers, count);
 }
 
-double k25_wins_up_to(enum k25_backend backend, enum k25_contest contest, const struct k25_contestants *contestants,
-                      double least, double most)
+bool k25_win_range(enum k25_backend backend, enum k25_contest contest, const struct k25_contestants *contestants,
+                   double least, double most, double *from, double *to)
 {
     struct k25_crossover crossovers[K25_MAX_CROSSOVERS];
-    if (k25_cheapest_allreduce(contest, contestants, least) != backend)
-        return 0;
-    return k25_crossovers(contest, contestants, least, most, crossovers) > 0 ? crossovers[0].bytes : most;
+    size_t count = k25_crossovers(contest, contestants, least, most, crossovers), i = 0;
+    bool wins = k25_cheapest_allreduce(contest, contestants, least) == backend;
+    *from = least;
+    for (; !wins && i < count; i++) {
+        wins = crossovers[i].above == backend;
+        *from = crossovers[i].bytes;
+    }
+    *to = i < count ? crossovers[i].bytes : most;
+    return wins;
 }
 
 void k25_contest_prices(const struct k25_contestants *contestants, double bytes, struct k25_contest_prices *prices)
 {
     prices->bytes = bytes;
-    for (int i = 0; i <= K25_BACKEND_ONESHOT; i++)
-        prices->time[i] = i == K25_BACKEND_ONESHOT && !contestants->oneshot
-                              ? NAN
-                              : k25_allreduce_time((enum k25_backend)i, bytes, contestants->group, contestants->params);
+    for (enum k25_backend backend = 0; backend < K25_BACKENDS; backend++)
+        prices->time[backend] = takes_part(K25_CONTEST_ALL, contestants, bytes, backend)
+                                    ? k25_allreduce_time(backend, bytes, contestants->group, contestants->params)
+                                    : NAN;
     prices->left = k25_nccl_protocol(bytes, contestants->params);
     prices->cheapest_auto = k25_cheapest_allreduce(K25_CONTEST_AUTO, contestants, bytes);
     prices->cheapest_all = k25_cheapest_allreduce(K25_CONTEST_ALL, contestants, bytes);

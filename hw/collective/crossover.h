@@ -15,16 +15,19 @@
 /* Who competes. */
 enum k25_contest {
     K25_CONTEST_PROTOCOLS, /* the three protocols of NCCL */
-    K25_CONTEST_AUTO,      /* one-shot and NCCL left to itself (k25_nccl_protocol) */
-    K25_CONTEST_ALL,       /* one-shot and the cheapest protocol: NCCL_PROTO=LL,LL128,Simple, or a tuned host */
+    K25_CONTEST_AUTO,      /* custom kernels and NCCL left to itself (k25_nccl_protocol) */
+    K25_CONTEST_ALL,       /* custom kernels and the cheapest protocol: NCCL_PROTO=LL,LL128,Simple, or a tuned host */
 };
 
-/* The group that reduces, and whether one-shot takes part: it needs GPUs that reach each other's memory. */
+/* The group that reduces, and which backends may take part beside those of NCCL. */
 struct k25_contestants {
     const struct k25_group *group;
     const struct k25_params *params;
-    bool oneshot;
+    bool custom[K25_BACKENDS]; /* what is said of the protocols of NCCL does not count */
 };
+
+/* All backends that a machine with or without peer access can run. */
+struct k25_contestants k25_all_contestants(const struct k25_group *group, const struct k25_params *params, bool p2p);
 
 /* The cheapest of a contest for `bytes` per rank; of equals the first in the order of enum k25_backend. */
 enum k25_backend k25_cheapest_allreduce(enum k25_contest contest, const struct k25_contestants *contestants,
@@ -45,15 +48,14 @@ struct k25_crossover {
 size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *contestants, double least, double most,
                       struct k25_crossover crossovers[K25_MAX_CROSSOVERS]);
 
-/* The size up to which `backend` wins without a break from `least` on: `most` when it never loses, 0 when it does
- * not win at `least`. */
-double k25_wins_up_to(enum k25_backend backend, enum k25_contest contest, const struct k25_contestants *contestants,
-                      double least, double most);
+/* The first range between `least` and `most` in which `backend` wins without a break; false when it wins nowhere. */
+bool k25_win_range(enum k25_backend backend, enum k25_contest contest, const struct k25_contestants *contestants,
+                   double least, double most, double *from, double *to);
 
 /* Every backend at one size. */
 struct k25_contest_prices {
     double bytes;
-    double time[K25_BACKEND_ONESHOT + 1];         /* s by enum k25_backend; one-shot NAN when it does not take part */
+    double time[K25_BACKENDS];                    /* s by enum k25_backend; NAN for one that does not take part */
     enum k25_backend left;                        /* the protocol that NCCL left to itself takes */
     enum k25_backend cheapest_auto, cheapest_all; /* winners of K25_CONTEST_AUTO and K25_CONTEST_ALL */
 };

@@ -1,11 +1,19 @@
-/* What the price of a collective (hw/collective/collective.c) and its slopes (hw/collective/slopes.c) share; not for
- * others. */
+/* What the files of this folder share; not for others. */
 #ifndef K25_HW_COLLECTIVE_INTERNAL_H
 #define K25_HW_COLLECTIVE_INTERNAL_H
 
-#include "hw/collective/collective.h"
+#include "hw/collective/backend.h"
 
-#define K25_LL128_LINE (128.0 / 120) /* bytes on the wire for one of data: 8 of 128 are the flag */
+/* The rows of the table: k25_nccl_ll, ... in nccl.c, each other one in the file of its name. */
+#define X(id, key, words) extern const struct k25_backend_info k25_nccl_##key;
+K25_NCCL_PROTOCOL_LIST(X)
+#undef X
+#define X(id, key, words) extern const struct k25_backend_info k25_##key;
+K25_CUSTOM_LIST(X)
+#undef X
+
+/* Bytes through a link take `seconds`: less with a larger share of it (a parameter), less on a faster one. */
+void k25_link_slopes(enum k25_param share, double seconds, struct k25_slopes *slopes);
 
 /* q of k25_wait_time. */
 double k25_wait_exponent(int n);

@@ -8,13 +8,13 @@
 #include "base/text.h"
 
 const struct k25_param_info k25_param_info[K25_PARAMS] = {
-#define X(id, name, unit, scale, doc) [K25_##id] = {name, unit, scale, doc},
+#define X(id, name, unit, scale, range, doc) [K25_##id] = {name, unit, scale, K25_RANGE_##range, doc},
     K25_PARAM_LIST(X)
 #undef X
 };
 
 const char *const k25_param_names[] = {
-#define X(id, name, unit, scale, doc) name,
+#define X(id, name, unit, scale, range, doc) name,
     K25_PARAM_LIST(X)
 #undef X
         NULL,
@@ -47,26 +47,18 @@ static const struct k25_field file_fields[] = {
 
 bool k25_param_valid(int id, double value)
 {
-    static const int divisors[] = {
-        K25_P_NORM,      K25_KERNEL_SCALE, K25_BANDWIDTH,        K25_GEMM_MEM,     K25_GEMM_MAC,
-        K25_FP8_MEM,     K25_FP8_MAC,      K25_FP4_MEM,          K25_FP4_MAC,      K25_INT4_MEM,
-        K25_INT4_MAC,    K25_K_SPLIT,      K25_MOE_INT4_MEM,     K25_MOE_INT4_MAC, K25_MOE_FP4_MEM,
-        K25_MOE_FP4_MAC, K25_MOE_FP8_MEM,  K25_MOE_FP8_MAC,      K25_MOE_BF16_MEM, K25_MOE_BF16_MAC,
-        K25_MLA_MEM,     K25_MLA_SPLITS,   K25_MLA_SPLIT_TOKENS, K25_GQA_MEM,      K25_GQA_SPLIT_TOKENS,
-        K25_NCCL_LL,     K25_NCCL_LL_NORM, K25_NCCL_ETA,         K25_NCCL_RING,    K25_ONESHOT_ETA,
-        K25_INDEXER_MEM, K25_LINEAR_MEM,   K25_ONESHOT_SHARED,
-    };
     double in_unit = value / k25_param_info[id].scale;
-    if (id == K25_P_NORM || id == K25_NCCL_LL_NORM)
+    switch (k25_param_info[id].range) {
+    case K25_RANGE_NORM:
         return in_unit >= 1 && in_unit <= 64; /* below 1 a norm is more than the sum of its parts */
-    if (id == K25_MLA_SPLITS || id == K25_MLA_SPLIT_TOKENS || id == K25_GQA_SPLIT_TOKENS)
+    case K25_RANGE_COUNT:
         return in_unit >= 1 && in_unit <= 1e9;
-    if (value == 0) {
-        for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
-            if (divisors[i] == id)
-                return false;
-        }
-        return true;
+    case K25_RANGE_FREE:
+        if (value == 0)
+            return true;
+        break;
+    case K25_RANGE_DIVISOR:
+        break;
     }
     return in_unit >= 1e-12 && in_unit <= 1e12;
 }

@@ -14,106 +14,122 @@
 #include "base/error.h"
 #include "base/inputs.h"
 
-/*  X(identifier, name, unit in files and output, that unit in SI, meaning) */
+/* What values make sense: k25_param_valid. */
+enum k25_param_range {
+    K25_RANGE_FREE,    /* 0 too */
+    K25_RANGE_DIVISOR, /* something is divided by it, or its power is taken: above 0 */
+    K25_RANGE_NORM,    /* exponent of a norm: 1 to 64 */
+    K25_RANGE_COUNT,   /* of splits or tokens: from 1 */
+};
+
+/*  X(identifier, name, unit in files and output, that unit in SI, range, meaning) */
 #define K25_PARAM_LIST(X)                                                                                              \
-    X(P_NORM, "kernel.p_norm", "", 1, "exponent that joins a kernel's limits: no sharp corner between them")           \
-    X(KERNEL_SCALE, "kernel.scale", "", 1, "every kernel but the collectives, times this")                             \
-    X(BANDWIDTH, "memory.bandwidth", "share", 1, "DRAM rate that the card gives / its data sheet")                     \
-    X(GEMM_T0, "gemm.t0", "us", 1e-6, "floor of a BF16 matrix product")                                                \
-    X(GEMM_MEM, "gemm.eta_mem", "share", 1, "share of the DRAM rate that it reaches")                                  \
-    X(GEMM_MAC, "gemm.eta_mac", "share", 1, "share of the BF16 peak that it reaches")                                  \
-    X(GEMM_K, "gemm.k_latency", "ns", 1e-9, "its serial loop over K, per element")                                     \
-    X(FP8_T0, "gemm_fp8.t0", "us", 1e-6, "floor of an FP8 product, quantisation of the activations with it")           \
-    X(FP8_MEM, "gemm_fp8.eta_mem", "share", 1, "share of the DRAM rate that it reaches")                               \
-    X(FP8_MAC, "gemm_fp8.eta_mac", "share", 1, "share of the FP8 peak that it reaches")                                \
-    X(FP8_K, "gemm_fp8.k_latency", "ns", 1e-9, "its serial loop over K, per element")                                  \
-    X(FP4_T0, "gemm_fp4.t0", "us", 1e-6, "floor of a product with 4-bit floating-point weights and activations")       \
-    X(FP4_MEM, "gemm_fp4.eta_mem", "share", 1, "share of the DRAM rate that it reaches")                               \
-    X(FP4_MAC, "gemm_fp4.eta_mac", "share", 1, "share of the FP4 peak that it reaches")                                \
-    X(FP4_K, "gemm_fp4.k_latency", "ns", 1e-9, "its serial loop over K, per element")                                  \
-    X(INT4_T0, "gemm_int4.t0", "us", 1e-6, "floor of a product with INT4 weights and BF16 activations")                \
-    X(INT4_MEM, "gemm_int4.eta_mem", "share", 1, "share of the DRAM rate that it reaches")                             \
-    X(INT4_MAC, "gemm_int4.eta_mac", "share", 1, "share of the BF16 peak that it reaches")                             \
-    X(INT4_K, "gemm_int4.k_latency", "ns", 1e-9, "its serial loop over K, per element")                                \
-    X(K_SPLIT, "gemm.k_split", "elements", 1, "length of K at which split-K has halved the serial loop")               \
-    X(BMM_T0, "bmm.t0", "us", 1e-6, "floor of a batched product that absorbs kv_b; its rates are those of gemm")       \
-    X(ELEMENT_T0, "elementwise.t0", "us", 1e-6, "one small kernel: norm, rope, activation, top-k, cache write")        \
-    X(MOE_INT4_T0, "moe_int4.t0", "us", 1e-6, "floor of a layer of INT4 experts: sort, two products, activation, sum") \
-    X(MOE_INT4_MEM, "moe_int4.eta_mem", "share", 1, "share of the DRAM rate reading the touched experts")              \
-    X(MOE_INT4_MAC, "moe_int4.eta_mac", "share", 1, "share of the BF16 peak on rows padded to the block")              \
-    X(MOE_FP4_T0, "moe_fp4.t0", "us", 1e-6,                                                                            \
+    X(P_NORM, "kernel.p_norm", "", 1, NORM, "exponent that joins a kernel's limits: no sharp corner between them")     \
+    X(KERNEL_SCALE, "kernel.scale", "", 1, DIVISOR, "every kernel but the collectives, times this")                    \
+    X(BANDWIDTH, "memory.bandwidth", "share", 1, DIVISOR, "DRAM rate that the card gives / its data sheet")            \
+    X(GEMM_T0, "gemm.t0", "us", 1e-6, FREE, "floor of a BF16 matrix product")                                          \
+    X(GEMM_MEM, "gemm.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate that it reaches")                         \
+    X(GEMM_MAC, "gemm.eta_mac", "share", 1, DIVISOR, "share of the BF16 peak that it reaches")                         \
+    X(GEMM_K, "gemm.k_latency", "ns", 1e-9, FREE, "its serial loop over K, per element")                               \
+    X(FP8_T0, "gemm_fp8.t0", "us", 1e-6, FREE, "floor of an FP8 product, quantisation of the activations with it")     \
+    X(FP8_MEM, "gemm_fp8.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate that it reaches")                      \
+    X(FP8_MAC, "gemm_fp8.eta_mac", "share", 1, DIVISOR, "share of the FP8 peak that it reaches")                       \
+    X(FP8_K, "gemm_fp8.k_latency", "ns", 1e-9, FREE, "its serial loop over K, per element")                            \
+    X(FP4_T0, "gemm_fp4.t0", "us", 1e-6, FREE, "floor of a product with 4-bit floating-point weights and activations") \
+    X(FP4_MEM, "gemm_fp4.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate that it reaches")                      \
+    X(FP4_MAC, "gemm_fp4.eta_mac", "share", 1, DIVISOR, "share of the FP4 peak that it reaches")                       \
+    X(FP4_K, "gemm_fp4.k_latency", "ns", 1e-9, FREE, "its serial loop over K, per element")                            \
+    X(INT4_T0, "gemm_int4.t0", "us", 1e-6, FREE, "floor of a product with INT4 weights and BF16 activations")          \
+    X(INT4_MEM, "gemm_int4.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate that it reaches")                    \
+    X(INT4_MAC, "gemm_int4.eta_mac", "share", 1, DIVISOR, "share of the BF16 peak that it reaches")                    \
+    X(INT4_K, "gemm_int4.k_latency", "ns", 1e-9, FREE, "its serial loop over K, per element")                          \
+    X(K_SPLIT, "gemm.k_split", "elements", 1, DIVISOR, "length of K at which split-K has halved the serial loop")      \
+    X(BMM_T0, "bmm.t0", "us", 1e-6, FREE, "floor of a batched product that absorbs kv_b; its rates are those of gemm") \
+    X(ELEMENT_T0, "elementwise.t0", "us", 1e-6, FREE, "one small kernel: norm, rope, activation, top-k, cache write")  \
+    X(MOE_INT4_T0, "moe_int4.t0", "us", 1e-6, FREE,                                                                    \
+      "floor of a layer of INT4 experts: sort, two products, activation, sum")                                         \
+    X(MOE_INT4_MEM, "moe_int4.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading the touched experts")     \
+    X(MOE_INT4_MAC, "moe_int4.eta_mac", "share", 1, DIVISOR, "share of the BF16 peak on rows padded to the block")     \
+    X(MOE_FP4_T0, "moe_fp4.t0", "us", 1e-6, FREE,                                                                      \
       "floor of a layer of 4-bit floating-point experts: sort, two products, activation, sum")                         \
-    X(MOE_FP4_MEM, "moe_fp4.eta_mem", "share", 1, "share of the DRAM rate reading the touched experts")                \
-    X(MOE_FP4_MAC, "moe_fp4.eta_mac", "share", 1, "share of the FP4 peak on rows padded to the block")                 \
-    X(MOE_FP8_T0, "moe_fp8.t0", "us", 1e-6, "floor of a layer of FP8 experts: sort, two products, activation, sum")    \
-    X(MOE_FP8_MEM, "moe_fp8.eta_mem", "share", 1, "share of the DRAM rate reading the touched experts")                \
-    X(MOE_FP8_MAC, "moe_fp8.eta_mac", "share", 1, "share of the FP8 peak on rows padded to the block")                 \
-    X(MOE_BF16_T0, "moe_bf16.t0", "us", 1e-6, "floor of a layer of BF16 experts: sort, two products, activation, sum") \
-    X(MOE_BF16_MEM, "moe_bf16.eta_mem", "share", 1, "share of the DRAM rate reading the touched experts")              \
-    X(MOE_BF16_MAC, "moe_bf16.eta_mac", "share", 1, "share of the BF16 peak on rows padded to the block")              \
-    X(MOE_K, "moe.k_latency", "ns", 1e-9, "serial loops over hidden and expert width, per element")                    \
-    X(MOE_REREAD, "moe.reread", "share", 1,                                                                            \
+    X(MOE_FP4_MEM, "moe_fp4.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading the touched experts")       \
+    X(MOE_FP4_MAC, "moe_fp4.eta_mac", "share", 1, DIVISOR, "share of the FP4 peak on rows padded to the block")        \
+    X(MOE_FP8_T0, "moe_fp8.t0", "us", 1e-6, FREE,                                                                      \
+      "floor of a layer of FP8 experts: sort, two products, activation, sum")                                          \
+    X(MOE_FP8_MEM, "moe_fp8.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading the touched experts")       \
+    X(MOE_FP8_MAC, "moe_fp8.eta_mac", "share", 1, DIVISOR, "share of the FP8 peak on rows padded to the block")        \
+    X(MOE_BF16_T0, "moe_bf16.t0", "us", 1e-6, FREE,                                                                    \
+      "floor of a layer of BF16 experts: sort, two products, activation, sum")                                         \
+    X(MOE_BF16_MEM, "moe_bf16.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading the touched experts")     \
+    X(MOE_BF16_MAC, "moe_bf16.eta_mac", "share", 1, DIVISOR, "share of the BF16 peak on rows padded to the block")     \
+    X(MOE_K, "moe.k_latency", "ns", 1e-9, FREE, "serial loops over hidden and expert width, per element")              \
+    X(MOE_REREAD, "moe.reread", "share", 1, FREE,                                                                      \
       "of the weight reads of a further row block of one expert, those that miss the L2")                              \
-    X(MOE_ACTIVATION, "moe.activation", "bytes", 1,                                                                    \
+    X(MOE_ACTIVATION, "moe.activation", "bytes", 1, FREE,                                                              \
       "moved for each routed activation element: gather, zeroing, final sum")                                          \
-    X(MOE_EXPERT, "moe.expert", "ns", 1e-9,                                                                            \
+    X(MOE_EXPERT, "moe.expert", "ns", 1e-9, FREE,                                                                      \
       "bookkeeping of a grouped product for each expert on the rank (not INT4 Marlin)")                                \
-    X(MOE_FALLBACK, "moe.fallback", "times", 1,                                                                        \
+    X(MOE_FALLBACK, "moe.fallback", "times", 1, FREE,                                                                  \
       "traffic of experts once tokens are too many for the small-batch kernel (plan.expert_rows)")                     \
-    X(MLA_T0, "mla.t0", "us", 1e-6, "floor of MLA decode attention: the split kernel and the merge")                   \
-    X(MLA_BATCHED, "mla.batched", "us", 1e-6,                                                                          \
+    X(MLA_T0, "mla.t0", "us", 1e-6, FREE, "floor of MLA decode attention: the split kernel and the merge")             \
+    X(MLA_BATCHED, "mla.batched", "us", 1e-6, FREE,                                                                    \
       "added to an MLA block at 2 and more sequences: the one-row fast paths end")                                     \
-    X(MLA_SEQUENCE, "mla.sequence", "ns", 1e-9, "merging the splits of one sequence and head block")                   \
-    X(MLA_TOKEN, "mla.token", "ns", 1e-9, "one token of a split's serial walk over the cache")                         \
-    X(MLA_MEM, "mla.eta_mem", "share", 1, "share of the DRAM rate reading the latent cache")                           \
-    X(MLA_SPLITS, "mla.splits", "splits", 1, "key-value splits of a sequence that CUDA graphs are captured with")      \
-    X(MLA_SPLIT_TOKENS, "mla.split_tokens", "tokens", 1,                                                               \
+    X(MLA_SEQUENCE, "mla.sequence", "ns", 1e-9, FREE, "merging the splits of one sequence and head block")             \
+    X(MLA_TOKEN, "mla.token", "ns", 1e-9, FREE, "one token of a split's serial walk over the cache")                   \
+    X(MLA_MEM, "mla.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading the latent cache")                  \
+    X(MLA_SPLITS, "mla.splits", "splits", 1, COUNT,                                                                    \
+      "key-value splits of a sequence that CUDA graphs are captured with")                                             \
+    X(MLA_SPLIT_TOKENS, "mla.split_tokens", "tokens", 1, COUNT,                                                        \
       "context of one split when the splits follow the context (no graph)")                                            \
-    X(MLA_GATHERED, "mla.gathered_heads", "heads", 1,                                                                  \
+    X(MLA_GATHERED, "mla.gathered_heads", "heads", 1, FREE,                                                            \
       "query heads that MLA attention pads gathered queries to, doubling them at most")                                \
-    X(INDEXER_T0, "indexer.t0", "us", 1e-6, "floor of scoring the cache for sparse attention")                         \
-    X(INDEXER_MEM, "indexer.eta_mem", "share", 1, "share of the DRAM rate reading the index keys")                     \
-    X(LINEAR_T0, "linear.t0", "us", 1e-6, "floor of one step of gated delta-rule attention")                           \
-    X(LINEAR_MEM, "linear.eta_mem", "share", 1, "share of the DRAM rate reading and writing its state")                \
-    X(GQA_T0, "gqa.t0", "us", 1e-6, "floor of grouped-query decode attention")                                         \
-    X(GQA_TILE, "gqa.tile", "ns", 1e-9, "scheduling and merging, per sequence and key-value head")                     \
-    X(GQA_TOKEN, "gqa.token", "ns", 1e-9, "one token of a split's serial walk, for heads of 128")                      \
-    X(GQA_MEM, "gqa.eta_mem", "share", 1, "share of the DRAM rate reading keys and values")                            \
-    X(GQA_SPLIT_TOKENS, "gqa.split_tokens", "tokens", 1, "smallest context of one split")                              \
-    X(NCCL_BASE, "nccl.base", "us", 1e-6, "start of a ring collective with LL or LL128, before the first hop")         \
-    X(NCCL_HOP, "nccl.hop", "us", 1e-6, "one LL hop beside the link's own latency: write, poll, reduce")               \
-    X(NCCL_LL, "nccl.eta_ll", "share", 1, "share of the ring bandwidth with LL on 2 GPUs (half are flags)")            \
-    X(NCCL_LL_SCALING, "nccl.ll_scaling", "exponent", 1, "LL bandwidth falls with the ranks as (n/2)^-exponent")       \
-    X(NCCL_LL_NORM, "nccl.ll_norm", "", 1, "exponent that joins latency and volume under LL")                          \
-    X(NCCL_LL_MAX, "nccl.ll_max", "KB", 1e3, "largest message that NCCL left to itself sends with LL")                 \
-    X(NCCL_LL128_HOP, "nccl.ll128_hop", "us", 1e-6, "one LL128 hop beside the link's own latency")                     \
-    X(NCCL_SIMPLE_BASE, "nccl.simple_base", "us", 1e-6, "start with the Simple protocol")                              \
-    X(NCCL_SIMPLE_HOP, "nccl.simple_hop", "us", 1e-6, "one Simple hop beside the link's own latency")                  \
-    X(NCCL_ETA, "nccl.eta", "share", 1, "share of the ring bandwidth with LL128 or Simple on 2 GPUs")                  \
-    X(NCCL_RING, "nccl.ring", "share", 1, "of that, left when more than 2 GPUs keep both directions busy")             \
-    X(NCCL_GATHER, "nccl.gather", "times", 1,                                                                          \
+    X(INDEXER_T0, "indexer.t0", "us", 1e-6, FREE, "floor of scoring the cache for sparse attention")                   \
+    X(INDEXER_MEM, "indexer.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading the index keys")            \
+    X(LINEAR_T0, "linear.t0", "us", 1e-6, FREE, "floor of one step of gated delta-rule attention")                     \
+    X(LINEAR_MEM, "linear.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading and writing its state")       \
+    X(GQA_T0, "gqa.t0", "us", 1e-6, FREE, "floor of grouped-query decode attention")                                   \
+    X(GQA_TILE, "gqa.tile", "ns", 1e-9, FREE, "scheduling and merging, per sequence and key-value head")               \
+    X(GQA_TOKEN, "gqa.token", "ns", 1e-9, FREE, "one token of a split's serial walk, for heads of 128")                \
+    X(GQA_MEM, "gqa.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading keys and values")                   \
+    X(GQA_SPLIT_TOKENS, "gqa.split_tokens", "tokens", 1, COUNT, "smallest context of one split")                       \
+    X(NCCL_BASE, "nccl.base", "us", 1e-6, FREE, "start of a ring collective with LL or LL128, before the first hop")   \
+    X(NCCL_HOP, "nccl.hop", "us", 1e-6, FREE, "one LL hop beside the link's own latency: write, poll, reduce")         \
+    X(NCCL_LL, "nccl.eta_ll", "share", 1, DIVISOR, "share of the ring bandwidth with LL on 2 GPUs (half are flags)")   \
+    X(NCCL_LL_SCALING, "nccl.ll_scaling", "exponent", 1, FREE, "LL bandwidth falls with the ranks as (n/2)^-exponent") \
+    X(NCCL_LL_NORM, "nccl.ll_norm", "", 1, NORM, "exponent that joins latency and volume under LL")                    \
+    X(NCCL_LL_MAX, "nccl.ll_max", "KB", 1e3, FREE, "largest message that NCCL left to itself sends with LL")           \
+    X(NCCL_LL128_HOP, "nccl.ll128_hop", "us", 1e-6, FREE, "one LL128 hop beside the link's own latency")               \
+    X(NCCL_SIMPLE_BASE, "nccl.simple_base", "us", 1e-6, FREE, "start with the Simple protocol")                        \
+    X(NCCL_SIMPLE_HOP, "nccl.simple_hop", "us", 1e-6, FREE, "one Simple hop beside the link's own latency")            \
+    X(NCCL_ETA, "nccl.eta", "share", 1, DIVISOR, "share of the ring bandwidth with LL128 or Simple on 2 GPUs")         \
+    X(NCCL_RING, "nccl.ring", "share", 1, DIVISOR, "of that, left when more than 2 GPUs keep both directions busy")    \
+    X(NCCL_GATHER, "nccl.gather", "times", 1, FREE,                                                                    \
       "a ring gather or reduce-scatter / what its hops and bytes cost in an AllReduce")                                \
-    X(ONESHOT_BASE, "oneshot.base", "us", 1e-6, "one-shot AllReduce: launch, flags, reduction")                        \
-    X(ONESHOT_PEER, "oneshot.peer", "us", 1e-6, "one-shot: flag written to and awaited from one peer")                 \
-    X(ONESHOT_ETA, "oneshot.eta", "share", 1, "share of its own link that a rank reading its peers reaches")           \
-    X(ONESHOT_SHARED, "oneshot.shared", "share", 1, "share that the reads of all ranks reach of a link they share")    \
-    X(SKEW_SIGMA, "skew.sigma", "us", 1e-6, "spread of a rank's arrival that does not grow with the segment")          \
-    X(SKEW_RHO, "skew.rho", "share", 1, "spread of a rank's arrival / the compute segment before it")                  \
-    X(SKEW_LAG, "skew.lag", "us", 1e-6, "persistent lag of the slowest rank in each segment")                          \
-    X(ROUTING_CV, "routing.cv", "", 1, "spread of the experts' popularity: standard deviation / mean; 0 = uniform")    \
-    X(ROUTING_OVERLAP, "routing.overlap", "share", 1,                                                                  \
+    X(ONESHOT_BASE, "oneshot.base", "us", 1e-6, FREE, "one-shot AllReduce: launch, flags, reduction")                  \
+    X(ONESHOT_PEER, "oneshot.peer", "us", 1e-6, FREE, "one-shot: flag written to and awaited from one peer")           \
+    X(ONESHOT_ETA, "oneshot.eta", "share", 1, DIVISOR, "share of its own link that a rank reading its peers reaches")  \
+    X(ONESHOT_SHARED, "oneshot.shared", "share", 1, DIVISOR,                                                           \
+      "share that the reads of all ranks reach of a link they share")                                                  \
+    X(SKEW_SIGMA, "skew.sigma", "us", 1e-6, FREE, "spread of a rank's arrival that does not grow with the segment")    \
+    X(SKEW_RHO, "skew.rho", "share", 1, FREE, "spread of a rank's arrival / the compute segment before it")            \
+    X(SKEW_LAG, "skew.lag", "us", 1e-6, FREE, "persistent lag of the slowest rank in each segment")                    \
+    X(ROUTING_CV, "routing.cv", "", 1, FREE,                                                                           \
+      "spread of the experts' popularity: standard deviation / mean; 0 = uniform")                                     \
+    X(ROUTING_OVERLAP, "routing.overlap", "share", 1, FREE,                                                            \
       "of the experts of a verified token, those its neighbour in the sequence has too")                               \
-    X(DRAFT_PASS, "draft.pass", "us", 1e-6, "host time before one pass of the draft")                                  \
-    X(DRAFT_SEQUENCE, "draft.sequence", "us", 1e-6, "rejection sampling and bookkeeping of a speculating sequence")    \
-    X(POWER_EXPONENT, "power.exponent", "exponent", 1, "clock / full clock = (limit / draw at full clock)^exponent")   \
-    X(GRAPH_GAP, "host.graph_gap", "us", 1e-6, "gap between two kernels inside a CUDA graph")                          \
-    X(EAGER_LAUNCH, "host.eager_launch", "us", 1e-6, "host time of one kernel launch without a graph")                 \
-    X(HOST_STEP, "host.step", "us", 1e-6, "scheduler and sampling of a step that nothing hides")                       \
-    X(HOST_SEQUENCE, "host.sequence", "us", 1e-6, "the same, per sequence")                                            \
-    X(RESERVE, "memory.reserve", "GB", 1e9, "taken by context, graphs, communication buffers and activations")
+    X(DRAFT_PASS, "draft.pass", "us", 1e-6, FREE, "host time before one pass of the draft")                            \
+    X(DRAFT_SEQUENCE, "draft.sequence", "us", 1e-6, FREE,                                                              \
+      "rejection sampling and bookkeeping of a speculating sequence")                                                  \
+    X(POWER_EXPONENT, "power.exponent", "exponent", 1, FREE,                                                           \
+      "clock / full clock = (limit / draw at full clock)^exponent")                                                    \
+    X(GRAPH_GAP, "host.graph_gap", "us", 1e-6, FREE, "gap between two kernels inside a CUDA graph")                    \
+    X(EAGER_LAUNCH, "host.eager_launch", "us", 1e-6, FREE, "host time of one kernel launch without a graph")           \
+    X(HOST_STEP, "host.step", "us", 1e-6, FREE, "scheduler and sampling of a step that nothing hides")                 \
+    X(HOST_SEQUENCE, "host.sequence", "us", 1e-6, FREE, "the same, per sequence")                                      \
+    X(RESERVE, "memory.reserve", "GB", 1e9, FREE, "taken by context, graphs, communication buffers and activations")
 
 enum k25_param {
-#define X(id, name, unit, scale, doc) K25_##id,
+#define X(id, name, unit, scale, range, doc) K25_##id,
     K25_PARAM_LIST(X)
 #undef X
         K25_PARAMS
@@ -122,6 +138,7 @@ enum k25_param {
 struct k25_param_info {
     const char *name, *unit;
     double scale; /* one unit in SI */
+    enum k25_param_range range;
     const char *doc;
 };
 

@@ -6,8 +6,31 @@
 #include "model/plan/speculation.h"
 
 const char *const k25_kv_dtype_names[] = {"bf16", "fp8", NULL};
-const char *const k25_allreduce_backend_names[] = {"nccl", "oneshot", "oneshot_then_nccl", "fastest", NULL};
-const char *const k25_protocol_names[] = {"auto", "ll", "ll128", "simple", "all", NULL};
+const char *const k25_allreduce_policy_names[K25_AR_POLICIES + 1] = {
+    [K25_AR_NCCL] = "nccl",
+#define X(id, key, words) [K25_AR_##id] = #key, [K25_AR_##id##_THEN_NCCL] = #key "_then_nccl",
+    K25_CUSTOM_LIST(X)
+#undef X
+        [K25_AR_FASTEST] = "fastest",
+    [K25_AR_POLICIES] = NULL,
+};
+const struct k25_policy_info k25_policy_info[K25_AR_POLICIES] = {
+    [K25_AR_NCCL] = {K25_POLICY_NCCL, K25_BACKEND_NCCL_LL},
+#define X(id, key, words)                                                                                              \
+    [K25_AR_##id] = {K25_POLICY_ALWAYS, K25_BACKEND_##id},                                                             \
+    [K25_AR_##id##_THEN_NCCL] = {K25_POLICY_LIMITED, K25_BACKEND_##id},
+    K25_CUSTOM_LIST(X)
+#undef X
+        [K25_AR_FASTEST] = {K25_POLICY_FASTEST, K25_BACKEND_NCCL_LL},
+};
+const char *const k25_protocol_names[] = {
+    [K25_PROTO_AUTO] = "auto",
+#define X(id, key, words) [K25_PROTO_##id] = #key,
+    K25_NCCL_PROTOCOL_LIST(X)
+#undef X
+        [K25_PROTO_ALL] = "all",
+    NULL,
+};
 const char *const k25_graph_mode_names[] = {"full", "none", NULL};
 const char *const k25_speculation_names[] = {"none", "mtp", "eagle3", "ngram", "draft", NULL};
 const char *const k25_verify_names[] = {"rows", "shared", NULL};
@@ -16,14 +39,19 @@ const char *const k25_dcp_exchange_names[] = {"gather", "all_to_all", NULL};
 const char *const k25_expert_exchange_names[] = {"all_to_all", "gather", NULL};
 
 static const struct k25_field allreduce_fields[] = {
-    K25_FIELD(ENUM, k25_plan_allreduce, backend, .fallback = "nccl", .names = k25_allreduce_backend_names,
+    K25_FIELD(ENUM, k25_plan_allreduce, backend, .fallback = "nccl", .names = k25_allreduce_policy_names,
               .doc = "which AllReduce the engine calls"),
-    K25_FIELD(REAL, k25_plan_allreduce, oneshot_max_bytes, .fallback = "57344", .min = 0, .max = 1e12, .unit = "bytes",
-              .doc = "oneshot_then_nccl: one-shot up to this message, bytes per rank of the full buffer"),
-    K25_FIELD(INT, k25_plan_allreduce, oneshot_max_rows, .fallback = "0", .min = 0, .max = 1e6, .unit = "rows",
-              .doc = "oneshot_then_nccl: one-shot up to this many rows, whatever their bytes"),
-    K25_FIELD(ENUM, k25_plan_allreduce, protocol, .fallback = "auto", .names = k25_protocol_names,
-              .doc = "protocols NCCL may use (NCCL_PROTO)"),
+#define X(id, key, words)                                                                                              \
+    K25_FIELD_AS(REAL, k25_plan_allreduce, limit[K25_BACKEND_##id].max_bytes, #key "_max_bytes", .fallback = "57344",  \
+                 .min = 0, .max = 1e12, .unit = "bytes",                                                               \
+                 .doc = #key "_then_nccl: " words " up to this message, bytes per rank of the full buffer"),           \
+        K25_FIELD_AS(INT, k25_plan_allreduce, limit[K25_BACKEND_##id].max_rows, #key "_max_rows", .fallback = "0",     \
+                     .min = 0, .max = 1e6, .unit = "rows",                                                             \
+                     .doc = #key "_then_nccl: " words " up to this many rows, whatever their bytes"),
+    K25_CUSTOM_LIST(X)
+#undef X
+        K25_FIELD(ENUM, k25_plan_allreduce, protocol, .fallback = "auto", .names = k25_protocol_names,
+                  .doc = "protocols NCCL may use (NCCL_PROTO)"),
     {.key = NULL},
 };
 
@@ -306,11 +334,11 @@ bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *
         !k25_plan_divides(plan, architecture, inputs, error) || !check_dcp(plan, architecture, inputs, error) ||
         !check_speculation(plan, architecture, inputs, error) || !check_pipeline(plan, architecture, inputs, error))
         return false;
-    if (plan->tp > 1 && !machine->p2p &&
-        (plan->allreduce.backend == K25_AR_ONESHOT || plan->allreduce.backend == K25_AR_ONESHOT_THEN_NCCL))
+    enum k25_backend backend = k25_policy_info[plan->allreduce.backend].backend;
+    if (plan->tp > 1 && !machine->p2p && k25_backend_info[backend]->needs_p2p)
         return k25_inputs_fail(inputs, "plan.allreduce.backend", error,
-                               "one-shot needs peer access, which %s has switched off (p2p: false), expected nccl",
-                               machine->name);
+                               "%s needs peer access, which %s has switched off (p2p: false), expected nccl",
+                               k25_backend_names[backend], machine->name);
     if (plan->tp * plan->pp * plan->dp > machine->gpus)
         return k25_inputs_fail(inputs, "plan.tp", error, "%d ranks on %s, which has %d GPUs",
                                plan->tp * plan->pp * plan->dp, machine->name, machine->gpus);

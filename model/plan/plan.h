@@ -11,24 +11,42 @@
 #include "base/error.h"
 #include "base/inputs.h"
 #include "base/schema.h"
+#include "hw/collective/backend.h"
 #include "hw/topology/machine.h"
 #include "model/arch/arch.h"
 
 enum k25_kv_dtype { K25_KV_BF16, K25_KV_FP8 };
 
-enum k25_allreduce_backend {
+/* Which backend an engine calls for an AllReduce: NCCL; a custom kernel, alone or up to its limits (hw/collective/
+ * backend.h has them); or whichever the model finds cheaper, call by call. */
+enum k25_allreduce_policy {
     K25_AR_NCCL,
-    K25_AR_ONESHOT,
-    K25_AR_ONESHOT_THEN_NCCL, /* one-shot while bytes <= oneshot_max_bytes or rows <= oneshot_max_rows */
-    K25_AR_FASTEST,           /* whichever the model finds cheaper, call by call */
+#define X(id, key, words) K25_AR_##id, K25_AR_##id##_THEN_NCCL,
+    K25_CUSTOM_LIST(X)
+#undef X
+        K25_AR_FASTEST,
+    K25_AR_POLICIES,
 };
+
+enum k25_policy_kind {
+    K25_POLICY_NCCL,
+    K25_POLICY_ALWAYS,  /* the custom kernel */
+    K25_POLICY_LIMITED, /* the custom kernel while bytes <= max_bytes or rows <= max_rows, then NCCL */
+    K25_POLICY_FASTEST,
+};
+
+struct k25_policy_info {
+    enum k25_policy_kind kind;
+    enum k25_backend backend; /* the custom kernel; one of NCCL's where the policy has none */
+};
+extern const struct k25_policy_info k25_policy_info[K25_AR_POLICIES];
 
 enum k25_protocol {
     K25_PROTO_AUTO, /* NCCL's own choice on PCIe: LL for small messages, Simple for large ones */
-    K25_PROTO_LL,
-    K25_PROTO_LL128,
-    K25_PROTO_SIMPLE,
-    K25_PROTO_ALL, /* NCCL_PROTO=LL,LL128,Simple: the cheapest */
+#define X(id, key, words) K25_PROTO_##id,
+    K25_NCCL_PROTOCOL_LIST(X)
+#undef X
+        K25_PROTO_ALL, /* NCCL_PROTO=LL,LL128,Simple: the cheapest */
 };
 
 enum k25_graph_mode { K25_GRAPH_FULL, K25_GRAPH_NONE };
@@ -60,11 +78,16 @@ enum k25_expert_exchange {
     K25_EXPERTS_GATHER,   /* all tokens to all ranks, reduce-scatter behind (vLLM allgather_reducescatter) */
 };
 
+/* Where a custom kernel ends and NCCL begins. */
+struct k25_allreduce_limit {
+    double max_bytes; /* per rank of the full buffer */
+    int max_rows;     /* tokens */
+};
+
 struct k25_plan_allreduce {
-    int backend;              /* enum k25_allreduce_backend */
-    double oneshot_max_bytes; /* bytes per rank of the full buffer */
-    int oneshot_max_rows;     /* tokens */
-    int protocol;             /* enum k25_protocol: what NCCL_PROTO allows */
+    enum k25_allreduce_policy backend;
+    struct k25_allreduce_limit limit[K25_BACKENDS]; /* of the custom kernels: KEY_max_bytes, KEY_max_rows */
+    enum k25_protocol protocol;                     /* what NCCL_PROTO allows */
 };
 
 struct k25_plan_graph {
@@ -125,7 +148,7 @@ struct k25_plan {
 extern const struct k25_field k25_plan_fields[];
 /* Each NULL-terminated, in the order of its enum. */
 extern const char *const k25_kv_dtype_names[];
-extern const char *const k25_allreduce_backend_names[];
+extern const char *const k25_allreduce_policy_names[];
 extern const char *const k25_protocol_names[];
 extern const char *const k25_graph_mode_names[];
 extern const char *const k25_speculation_names[];

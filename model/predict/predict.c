@@ -62,70 +62,85 @@ bool k25_question_make(const struct k25_architecture *architecture, const struct
     return k25_question_replan(question, plan, inputs, error);
 }
 
-static double collective_time(const struct k25_question *question, int kind, int ranks, int backend, double bytes,
-                              const struct k25_params *params)
+static double collective_time(const struct k25_question *question, int kind, int ranks, enum k25_backend backend,
+                              double bytes, const struct k25_params *params)
 {
     const struct k25_group *group = &question->group[ranks];
     switch (kind) {
     case K25_OP_ALLREDUCE:
-        return k25_allreduce_time((enum k25_backend)backend, bytes, group, params);
+        return k25_allreduce_time(backend, bytes, group, params);
     case K25_OP_ALLTOALL:
         return k25_alltoall_time(bytes, group, params);
     case K25_OP_SEND:
         return k25_send_time(bytes, group, params);
     default:
-        return k25_allgather_time((enum k25_backend)backend, bytes, group, params);
+        return k25_allgather_time(backend, bytes, group, params);
     }
+}
+
+static enum k25_backend cheapest_protocol(const struct k25_question *question, int kind, int ranks, double bytes,
+                                          const struct k25_params *params)
+{
+    enum k25_backend best = 0;
+    double least = collective_time(question, kind, ranks, best, bytes, params);
+    for (enum k25_backend protocol = 1; protocol < K25_NCCL_PROTOCOLS; protocol++) {
+        double time = collective_time(question, kind, ranks, protocol, bytes, params);
+        best = time < least ? protocol : best;
+        least = fmin(time, least);
+    }
+    return best;
 }
 
 /* Left to itself NCCL keeps LL up to a size and never takes LL128 on PCIe. Where NCCL_PROTO names all three, it takes
  * the cheapest. */
-static int nccl_protocol(const struct k25_question *question, int kind, int ranks, double bytes,
-                         const struct k25_params *params)
+static enum k25_backend nccl_protocol(const struct k25_question *question, int kind, int ranks, double bytes,
+                                      const struct k25_params *params)
 {
     if (kind == K25_OP_ALLTOALL || kind == K25_OP_SEND)
         return K25_BACKEND_NCCL_SIMPLE; /* sends and receives have no other */
     switch (question->plan.allreduce.protocol) {
-    case K25_PROTO_LL:
-        return K25_BACKEND_NCCL_LL;
-    case K25_PROTO_LL128:
-        return K25_BACKEND_NCCL_LL128;
-    case K25_PROTO_SIMPLE:
-        return K25_BACKEND_NCCL_SIMPLE;
-    case K25_PROTO_ALL: {
-        int best = K25_BACKEND_NCCL_LL;
-        double least = collective_time(question, kind, ranks, best, bytes, params);
-        for (int protocol = K25_BACKEND_NCCL_LL128; protocol <= K25_BACKEND_NCCL_SIMPLE; protocol++) {
-            double time = collective_time(question, kind, ranks, protocol, bytes, params);
-            best = time < least ? protocol : best;
-            least = fmin(time, least);
-        }
-        return best;
+#define X(id, key, words)                                                                                              \
+    case K25_PROTO_##id:                                                                                               \
+        return K25_BACKEND_NCCL_##id;
+        K25_NCCL_PROTOCOL_LIST(X)
+#undef X
+    case K25_PROTO_ALL:
+        return cheapest_protocol(question, kind, ranks, bytes, params);
+    case K25_PROTO_AUTO:
+        break;
     }
-    default: /* a gather's size is that of the buffer it fills */
-        return (int)k25_nccl_protocol(kind == K25_OP_ALLREDUCE ? bytes : bytes * question->group[ranks].n, params);
-    }
+    /* A gather's size is that of the buffer it fills. */
+    return k25_nccl_protocol(kind == K25_OP_ALLREDUCE ? bytes : bytes * question->group[ranks].n, params);
 }
 
-int k25_allreduce_choice(const struct k25_question *question, double rows, double bytes,
-                         const struct k25_params *params)
+/* Of NCCL and the custom kernels that the machine can run; of equals NCCL. */
+static enum k25_backend fastest_allreduce(const struct k25_question *question, enum k25_backend nccl, double bytes,
+                                          const struct k25_params *params)
+{
+    const struct k25_group *group = &question->group[K25_RANKS_TP];
+    enum k25_backend best = nccl;
+    double least = k25_allreduce_time(nccl, bytes, group, params);
+    for (enum k25_backend custom = K25_NCCL_PROTOCOLS; custom < K25_BACKENDS; custom++) {
+        if (k25_backend_info[custom]->needs_p2p && !question->machine->p2p)
+            continue;
+        double time = k25_allreduce_time(custom, bytes, group, params);
+        best = time < least ? custom : best;
+        least = fmin(time, least);
+    }
+    return best;
+}
+
+enum k25_backend k25_allreduce_choice(const struct k25_question *question, double rows, double bytes,
+                                      const struct k25_params *params)
 {
     const struct k25_plan_allreduce *plan = &question->plan.allreduce;
-    int nccl = nccl_protocol(question, K25_OP_ALLREDUCE, K25_RANKS_TP, bytes, params);
-    switch (plan->backend) {
-    case K25_AR_ONESHOT:
-        return K25_BACKEND_ONESHOT;
-    case K25_AR_ONESHOT_THEN_NCCL:
-        return bytes <= plan->oneshot_max_bytes || rows <= plan->oneshot_max_rows ? K25_BACKEND_ONESHOT : nccl;
-    case K25_AR_FASTEST:
-        return question->machine->p2p &&
-                       k25_allreduce_time(K25_BACKEND_ONESHOT, bytes, &question->group[K25_RANKS_TP], params) <
-                           k25_allreduce_time((enum k25_backend)nccl, bytes, &question->group[K25_RANKS_TP], params)
-                   ? K25_BACKEND_ONESHOT
-                   : nccl;
-    default:
-        return nccl;
-    }
+    const struct k25_policy_info *policy = &k25_policy_info[plan->backend];
+    const struct k25_allreduce_limit *limit = &plan->limit[policy->backend];
+    if (policy->kind == K25_POLICY_ALWAYS ||
+        (policy->kind == K25_POLICY_LIMITED && (bytes <= limit->max_bytes || rows <= limit->max_rows)))
+        return policy->backend;
+    enum k25_backend nccl = nccl_protocol(question, K25_OP_ALLREDUCE, K25_RANKS_TP, bytes, params);
+    return policy->kind == K25_POLICY_FASTEST ? fastest_allreduce(question, nccl, bytes, params) : nccl;
 }
 
 /* The clock of a GPU under the power limit of the plan / its full clock. */
@@ -173,7 +188,8 @@ double k25_wait_share(const struct k25_plan *plan, const struct k25_operator *op
 
 /* One collective as it is priced: layers repeat few different ones. */
 struct quote {
-    int kind, ranks, backend;
+    int kind, ranks;
+    enum k25_backend backend;
     double rows, message, transfer;
 };
 
@@ -190,7 +206,7 @@ static const struct quote *quote(const struct k25_question *question, const stru
     }
     struct quote *q = &quotes[*count < QUOTES ? (*count)++ : QUOTES - 1];
     bool allreduce = op->kind == K25_OP_ALLREDUCE;
-    *q = (struct quote){op->kind, op->ranks, 0, op->rows, op->message, 0};
+    *q = (struct quote){.kind = op->kind, .ranks = op->ranks, .rows = op->rows, .message = op->message};
     q->backend = allreduce ? k25_allreduce_choice(question, op->rows, op->message, params)
                            : nccl_protocol(question, op->kind, op->ranks, op->message, params);
     q->transfer = k25_transfer_share(&question->plan, op) *

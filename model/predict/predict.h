@@ -35,10 +35,10 @@ struct k25_question {
 /* Of one operator, all its calls of a step together, in seconds on the mean rank. */
 struct k25_priced {
     double time;
-    double transfer, wait; /* collectives: time = transfer + wait */
-    double floor;          /* kernels: the part that is launch floor */
-    int bound;             /* enum k25_bound (kernels) */
-    int backend;           /* enum k25_backend (collectives) */
+    double transfer, wait;    /* collectives: time = transfer + wait */
+    double floor;             /* kernels: the part that is launch floor */
+    int bound;                /* enum k25_bound (kernels) */
+    enum k25_backend backend; /* collectives */
 };
 
 struct k25_prediction {
@@ -91,7 +91,7 @@ double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *
 
 /* The backend that the plan (or the cheaper price, for K25_AR_FASTEST) gives an AllReduce of `rows` tokens and
  * `bytes` bytes per rank. */
-int k25_allreduce_choice(const struct k25_question *question, double rows, double bytes,
-                         const struct k25_params *params);
+enum k25_backend k25_allreduce_choice(const struct k25_question *question, double rows, double bytes,
+                                      const struct k25_params *params);
 
 #endif

@@ -121,7 +121,7 @@ static void slopes_of_transfer(const struct pass *pass, size_t i, double weight,
 {
     const struct k25_operator *op = &pass->prediction->step_work.op[i];
     const struct k25_group *group = &pass->question->group[op->ranks];
-    enum k25_backend backend = (enum k25_backend)pass->prediction->op[i].backend;
+    enum k25_backend backend = pass->prediction->op[i].backend;
     switch (op->kind) {
     case K25_OP_ALLREDUCE:
         k25_allreduce_slopes(backend, op->message, group, pass->params, weight, slopes);

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const k25_engine_names[] = {"vllm", "sglang", NULL};
-
 /* What a row of the table is about. */
 struct subject {
     enum k25_engine engine;
@@ -222,32 +220,45 @@ static void add_graph(const struct subject *s)
         argument(s, s->engine == K25_VLLM ? "--enforce-eager" : "--disable-cuda-graph");
 }
 
-/* Both engines take their one-shot kernel from the same code, which switches itself off on more than two GPUs
- * without NVLink; the sizes at which it stops are constants of the code. */
-static void add_allreduce(const struct subject *s)
+static void add_backend(const struct subject *s, enum k25_backend backend)
 {
-    static const char *const protocols[] = {[K25_PROTO_LL] = "LL",
-                                            [K25_PROTO_LL128] = "LL128",
-                                            [K25_PROTO_SIMPLE] = "Simple",
-                                            [K25_PROTO_ALL] = "LL,LL128,Simple"};
-    const struct k25_plan_allreduce *allreduce = &s->plan->allreduce;
+    const struct k25_backend_info *info = k25_backend_info[backend];
     struct k25_group group;
     struct k25_error error;
-    int ranks = s->plan->tp;
-    if (ranks == 1)
-        return;
+    int ranks = s->plan->tp, most = info->most_without_nvlink;
     bool nvlink = k25_machine_group(&s->scenario->machine, ranks, &group, &error) && group.nvlink;
+    if (!info->start[s->engine].offered)
+        without(s, "a %s AllReduce: it has no such kernel", k25_backend_names[backend]);
+    else if (info->start[s->engine].argument != NULL)
+        argument(s, "%s", info->start[s->engine].argument);
+    if (most > 0 && ranks > most && !nvlink)
+        without(s, "a %s AllReduce %s", k25_backend_names[backend], info->beyond);
+}
+
+/* The sizes at which a custom kernel stops are constants of the engines' code. */
+static void add_allreduce(const struct subject *s)
+{
+    static const char *const protocols[] = {/* each with a comma before it */
+#define X(id, key, words) [K25_PROTO_##id] = "," words,
+                                            K25_NCCL_PROTOCOL_LIST(X)
+#undef X
+#define X(id, key, words) "," words
+                                                [K25_PROTO_ALL] = K25_NCCL_PROTOCOL_LIST(X)
+#undef X
+    };
+    const struct k25_plan_allreduce *allreduce = &s->plan->allreduce;
+    const struct k25_policy_info *policy = &k25_policy_info[allreduce->backend];
+    if (s->plan->tp == 1)
+        return;
     if (allreduce->protocol != K25_PROTO_AUTO)
-        environment(s, "NCCL_PROTO=%s", protocols[allreduce->protocol]);
-    if (allreduce->backend == K25_AR_NCCL)
-        argument(s, "--disable-custom-all-reduce");
-    else if (allreduce->backend == K25_AR_FASTEST)
-        without(s, "an AllReduce that picks the faster of one-shot and NCCL call by call: a what-if");
-    else if (ranks > 2 && !nvlink)
-        without(s, "a one-shot AllReduce on more than two GPUs without NVLink: its own switches itself off there and "
-                   "leaves everything to NCCL; the plan needs a build with a kernel for PCIe");
-    if (allreduce->backend == K25_AR_ONESHOT_THEN_NCCL)
-        without(s, "where one-shot ends and NCCL begins (plan.allreduce.oneshot_max_bytes): a constant of its code");
+        environment(s, "NCCL_PROTO=%s", protocols[allreduce->protocol] + 1);
+    if (policy->kind == K25_POLICY_FASTEST)
+        without(s, "an AllReduce that picks the fastest backend call by call: a what-if");
+    else
+        add_backend(s, policy->backend);
+    if (policy->kind == K25_POLICY_LIMITED)
+        without(s, "where %s ends and NCCL begins (plan.allreduce.%s_max_bytes): a constant of its code",
+                k25_backend_names[policy->backend], k25_backend_keys[policy->backend]);
 }
 
 static void add_rest(const struct subject *s)

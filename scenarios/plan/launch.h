@@ -13,11 +13,9 @@
 
 #include <stddef.h>
 
+#include "hw/collective/backend.h"
 #include "model/predict/memory.h"
 #include "scenarios/library/scenario.h"
-
-enum k25_engine { K25_VLLM, K25_SGLANG, K25_ENGINES };
-extern const char *const k25_engine_names[]; /* "vllm", "sglang", NULL */
 
 #define K25_LAUNCH_WORDS 32
 

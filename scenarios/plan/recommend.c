@@ -157,16 +157,25 @@ static bool divides(int part, int whole)
     return whole % part == 0;
 }
 
-/* One-shot on one rank is NCCL on one rank. K25_AR_FASTEST is no engine's. */
+static bool offered(enum k25_allreduce_policy policy)
+{
+    const struct k25_policy_info *info = &k25_policy_info[policy];
+    bool any = false;
+    for (int engine = 0; engine < K25_ENGINES; engine++)
+        any = any || k25_backend_info[info->backend]->start[engine].offered;
+    return any && info->kind != K25_POLICY_FASTEST;
+}
+
+/* On one rank all backends are alike. */
 static void try_backends(struct search *search, struct k25_plan *plan)
 {
-    const int given = search->scenario->plan.allreduce.backend;
+    const enum k25_allreduce_policy given = search->scenario->plan.allreduce.backend;
     try_plan(search, plan);
     if (!search->wish->backends || plan->tp == 1)
         return;
-    for (int backend = K25_AR_NCCL; backend <= K25_AR_ONESHOT_THEN_NCCL; backend++) {
-        plan->allreduce.backend = backend;
-        if (backend != given)
+    for (enum k25_allreduce_policy policy = 0; policy < K25_AR_POLICIES; policy++) {
+        plan->allreduce.backend = policy;
+        if (policy != given && offered(policy))
             try_plan(search, plan);
     }
     plan->allreduce.backend = given;

@@ -228,6 +228,20 @@ static void read_speculation(struct row *row, struct k25_plan_speculation *plan)
         skip(row, "spec_acceptance is unknown");
 }
 
+/* `needed`: the plan's AllReduce depends on it. */
+static void read_limit(struct row *row, enum k25_backend custom, bool needed, struct k25_allreduce_limit *limit)
+{
+    char bytes[48], rows[48];
+    snprintf(bytes, sizeof bytes, "%s_max_bytes", k25_backend_keys[custom]);
+    snprintf(rows, sizeof rows, "%s_max_rows", k25_backend_keys[custom]);
+    if (cell(row, bytes)[0] != '\0') {
+        limit->max_bytes = number(row, bytes, 0);
+        limit->max_rows = cell(row, rows)[0] == '\0' ? 0 : whole(row, rows, 0);
+    } else if (needed && !row->point->described) {
+        skip(row, "%s is unknown", bytes);
+    }
+}
+
 static void read_plan(struct row *row, struct k25_plan *plan)
 {
     plan->tp = whole(row, "tp", plan->tp);
@@ -248,14 +262,12 @@ static void read_plan(struct row *row, struct k25_plan *plan)
     struct k25_plan_allreduce *allreduce = &plan->allreduce;
     if (plan->tp == 1)
         return;
-    allreduce->backend = choice(row, "allreduce_kind", k25_allreduce_backend_names, allreduce->backend);
-    const char *threshold = cell(row, "oneshot_max_bytes");
-    if (allreduce->backend == K25_AR_ONESHOT_THEN_NCCL && threshold[0] == '\0' && !row->point->described)
-        skip(row, "oneshot_max_bytes is unknown");
-    if (threshold[0] != '\0') {
-        allreduce->oneshot_max_bytes = number(row, "oneshot_max_bytes", 0);
-        allreduce->oneshot_max_rows = cell(row, "oneshot_max_rows")[0] == '\0' ? 0 : whole(row, "oneshot_max_rows", 0);
-    }
+    allreduce->backend =
+        (enum k25_allreduce_policy)choice(row, "allreduce_kind", k25_allreduce_policy_names, (int)allreduce->backend);
+    const struct k25_policy_info *policy = &k25_policy_info[allreduce->backend];
+    for (enum k25_backend custom = K25_NCCL_PROTOCOLS; custom < K25_BACKENDS; custom++)
+        read_limit(row, custom, policy->kind == K25_POLICY_LIMITED && policy->backend == custom,
+                   &allreduce->limit[custom]);
 }
 
 static void read_answer(struct row *row)

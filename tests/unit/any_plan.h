@@ -73,9 +73,10 @@ static inline void any_plan(struct k25_plan *plan, uint64_t *seed)
     plan->batch = 1 + (int)(255 * pow(uniform(seed), 3));
     plan->context = floor(1 + 40000 * pow(uniform(seed), 2)) / 2 + 1;
     plan->kv_dtype = pick(seed, 2);
-    plan->allreduce.backend = pick(seed, 4);
-    plan->allreduce.protocol = pick(seed, 5);
-    plan->allreduce.oneshot_max_rows = pick(seed, 20);
+    plan->allreduce.backend = (enum k25_allreduce_policy)pick(seed, K25_AR_POLICIES);
+    plan->allreduce.protocol = (enum k25_protocol)pick(seed, K25_PROTO_ALL + 1);
+    for (int custom = K25_NCCL_PROTOCOLS; custom < K25_BACKENDS; custom++)
+        plan->allreduce.limit[custom].max_rows = pick(seed, 20);
     plan->graph.mode = pick(seed, 3) ? K25_GRAPH_FULL : K25_GRAPH_NONE;
     plan->prefill.tokens = pick(seed, 4) ? 0 : 1 + pick(seed, 500);
     plan->prefill.context = 3000 * uniform(seed);

@@ -37,7 +37,7 @@ static inline void open_box(struct box *box, const char *name, const char *schem
         .dcp_exchange = K25_DCP_GATHER,
         .expert_exchange = K25_EXPERTS_ALLTOALL,
         .memory_utilisation = 0.92,
-        .allreduce = {K25_AR_NCCL, 57344, 0, K25_PROTO_AUTO},
+        .allreduce = {.limit[K25_BACKEND_ONESHOT].max_bytes = 57344},
         .graph = {K25_GRAPH_FULL, 512},
         .speculation = {.method = K25_SPEC_NONE, .verify = K25_VERIFY_SHARED, .drafting = K25_DRAFT_SERIAL},
         .levers = {.link_bandwidth = 1, .link_latency = 1, .skew = 1}};

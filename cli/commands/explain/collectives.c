@@ -16,18 +16,22 @@ static const double activation = 2; /* bytes of an element of a row: BF16 */
 
 static const char *const contest_names[] = {"protocols", "auto", "all"};
 
+#define AND_WORDS(id, key, words) " and " words
+
 static const struct cli_column size_columns[] = {
     {"gpus", NULL, CLI_COUNT, 0},
     {"message_bytes", "bytes", CLI_COUNT, 0},
     {"rows", "rows", CLI_FIGURE, 0},
-    {"nccl_ll_us", "LL us", CLI_FIGURE, 0},
-    {"nccl_ll128_us", "LL128 us", CLI_FIGURE, 0},
-    {"nccl_simple_us", "Simple us", CLI_FIGURE, 0},
-    {"nccl_auto_us", "auto us", CLI_FIGURE, 0},
+#define X(id, key, words) {"nccl_" #key "_us", words " us", CLI_FIGURE, 0},
+    K25_NCCL_PROTOCOL_LIST(X)
+#undef X
+        {"nccl_auto_us", "auto us", CLI_FIGURE, 0},
     {"nccl_auto_protocol", NULL, CLI_TEXT, 0},
-    {"oneshot_us", "one-shot us", CLI_FIGURE, 0},
-    {"cheapest", "cheapest of all", CLI_TEXT, 0},
-    {"cheapest_auto", "of auto and one-shot", CLI_TEXT, 0},
+#define X(id, key, words) {#key "_us", words " us", CLI_FIGURE, 0},
+    K25_CUSTOM_LIST(X)
+#undef X
+        {"cheapest", "cheapest of all", CLI_TEXT, 0},
+    {"cheapest_auto", "of auto" K25_CUSTOM_LIST(AND_WORDS), CLI_TEXT, 0},
     {NULL, NULL, CLI_TEXT, 0},
 };
 
@@ -45,11 +49,12 @@ static void add_sizes(const struct k25_contestants *contestants, double row_byte
         cli_table_number(table, contestants->group->n);
         cli_table_number(table, prices.bytes);
         cli_table_number(table, prices.bytes / row_bytes);
-        for (int backend = K25_BACKEND_NCCL_LL; backend <= K25_BACKEND_NCCL_SIMPLE; backend++)
+        for (enum k25_backend backend = 0; backend < K25_NCCL_PROTOCOLS; backend++)
             cli_table_number(table, prices.time[backend] * 1e6);
         cli_table_number(table, prices.time[prices.left] * 1e6);
         cli_table_text(table, "%s", k25_backend_names[prices.left]);
-        cli_table_number(table, prices.time[K25_BACKEND_ONESHOT] * 1e6);
+        for (enum k25_backend backend = K25_NCCL_PROTOCOLS; backend < K25_BACKENDS; backend++)
+            cli_table_number(table, prices.time[backend] * 1e6);
         cli_table_text(table, "%s", k25_backend_names[prices.cheapest_all]);
         cli_table_text(table, "%s", k25_backend_names[prices.cheapest_auto]);
     }
@@ -71,20 +76,27 @@ static void add_crossovers(const struct k25_contestants *contestants, double row
     }
 }
 
-/* "one-shot wins up to 48.62 KB (3 rows of kimi-k2.5)" */
-static void print_limit(const struct k25_contestants *contestants, enum k25_contest contest, double row_bytes,
-                        const char *model, const char *rival)
+/* "one-shot wins over ... up to 48.62 KB (3 rows of kimi-k2.5)": one custom kernel against NCCL, others left out. */
+static void print_limit(enum k25_backend custom, const struct k25_contestants *contestants, enum k25_contest contest,
+                        double row_bytes, const char *model, const char *rival)
 {
-    char text[32];
-    double limit = k25_wins_up_to(K25_BACKEND_ONESHOT, contest, contestants, search_least, search_most);
-    if (limit <= 0)
-        printf("one-shot never wins over %s\n", rival);
-    else if (limit >= search_most)
-        printf("one-shot wins over %s at every size up to %s KB\n", rival,
-               cli_figure(search_most / 1e3, text, sizeof text));
+    struct k25_contestants pair = {.group = contestants->group, .params = contestants->params};
+    const char *name = k25_backend_names[custom];
+    char text[32], from_text[32];
+    double from, to;
+    pair.custom[custom] = true;
+    if (!k25_win_range(custom, contest, &pair, search_least, search_most, &from, &to)) {
+        printf("%s never wins over %s\n", name, rival);
+        return;
+    }
+    printf("%s wins over %s", name, rival);
+    if (from > search_least)
+        printf(" from %s KB", cli_figure(from / 1e3, from_text, sizeof from_text));
+    if (to < search_most)
+        printf(" up to %s KB (%.0f rows of %s)\n", cli_figure(to / 1e3, text, sizeof text), floor(to / row_bytes),
+               model);
     else
-        printf("one-shot wins over %s up to %s KB (%.0f rows of %s)\n", rival,
-               cli_figure(limit / 1e3, text, sizeof text), floor(limit / row_bytes), model);
+        printf(" at every size up to %s KB\n", cli_figure(search_most / 1e3, text, sizeof text));
 }
 
 /* "NCCL, cheapest protocol: LL up to 8.1 KB, LL128 up to 790 KB, Simple beyond" */
@@ -95,19 +107,21 @@ static void print_protocols(const struct k25_contestants *contestants)
     size_t count = k25_crossovers(K25_CONTEST_PROTOCOLS, contestants, search_least, search_most, crossovers);
     printf("NCCL, cheapest protocol:");
     for (size_t i = 0; i < count; i++)
-        printf(" %s up to %s KB,", k25_backend_names[crossovers[i].below] + 5,
+        printf(" %s up to %s KB,", k25_nccl_protocols[crossovers[i].below],
                cli_figure(crossovers[i].bytes / 1e3, text, sizeof text));
-    printf(" %s%s\n", k25_backend_names[k25_cheapest_allreduce(K25_CONTEST_PROTOCOLS, contestants, search_most)] + 5,
+    printf(" %s%s\n", k25_nccl_protocols[k25_cheapest_allreduce(K25_CONTEST_PROTOCOLS, contestants, search_most)],
            count > 0 ? " beyond" : " at every size");
 }
 
 static void print_words(const struct k25_contestants *contestants, double row_bytes, const char *model)
 {
-    if (contestants->oneshot) {
-        print_limit(contestants, K25_CONTEST_ALL, row_bytes, model, "the cheapest protocol of NCCL");
-        print_limit(contestants, K25_CONTEST_AUTO, row_bytes, model, "NCCL left to itself (auto)");
-    } else {
-        printf("no one-shot: the GPUs do not reach each other's memory (p2p: false)\n");
+    for (enum k25_backend custom = K25_NCCL_PROTOCOLS; custom < K25_BACKENDS; custom++) {
+        if (!contestants->custom[custom]) {
+            printf("no %s: the GPUs do not reach each other's memory (p2p: false)\n", k25_backend_names[custom]);
+            continue;
+        }
+        print_limit(custom, contestants, K25_CONTEST_ALL, row_bytes, model, "the cheapest protocol of NCCL");
+        print_limit(custom, contestants, K25_CONTEST_AUTO, row_bytes, model, "NCCL left to itself (auto)");
     }
     print_protocols(contestants);
 }
@@ -140,7 +154,7 @@ bool cli_explain_collectives(const struct k25_scenario *scenario, enum cli_forma
     cli_table_open(&crossovers, crossover_columns);
     for (int n = 2; ok && n <= machine->gpus; n *= 2) {
         struct k25_group group;
-        struct k25_contestants contestants = {.group = &group, .params = &scenario->params, .oneshot = machine->p2p};
+        struct k25_contestants contestants = k25_all_contestants(&group, &scenario->params, machine->p2p);
         ok = k25_machine_group(machine, n, &group, error);
         if (ok && format == CLI_TABLE) {
             ok = add_group(scenario, &contestants, &report, error);

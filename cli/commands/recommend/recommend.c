@@ -141,7 +141,7 @@ static void add_plan(struct cli_table *table, const struct k25_candidate *candid
         cli_table_number(table, sizes[i]);
     cli_table_text(table, "%s", plan->attention_dp ? "true" : "false");
     cli_table_text(table, "%s", k25_kv_dtype_names[plan->kv_dtype]);
-    cli_table_text(table, "%s", k25_allreduce_backend_names[plan->allreduce.backend]);
+    cli_table_text(table, "%s", k25_allreduce_policy_names[plan->allreduce.backend]);
     cli_table_text(table, "%s", k25_speculation_names[plan->speculation.method]);
     cli_table_number(table, plan->speculation.method != K25_SPEC_NONE ? plan->speculation.tokens : 0);
     cli_table_number(table, candidate->tok_s);

@@ -57,7 +57,7 @@ void cli_plan_name(const struct k25_plan *plan, const struct k25_wish *wish, cha
     if (wish->kv_dtypes)
         say(&text, ", KV %s", k25_kv_dtype_names[plan->kv_dtype]);
     if (wish->backends && plan->tp > 1)
-        say(&text, ", AllReduce %s", k25_allreduce_backend_names[plan->allreduce.backend]);
+        say(&text, ", AllReduce %s", k25_allreduce_policy_names[plan->allreduce.backend]);
     if (plan->speculation.method != K25_SPEC_NONE)
         say(&text, ", %s k=%d", k25_speculation_names[plan->speculation.method], plan->speculation.tokens);
 }
@@ -220,8 +220,8 @@ static void say_differences(const struct k25_plan *a, const struct k25_plan *b, 
     if (a->kv_dtype != b->kv_dtype)
         say(text, "Its cache is %s, %s %s. ", k25_kv_dtype_names[a->kv_dtype], whose, k25_kv_dtype_names[b->kv_dtype]);
     if (a->allreduce.backend != b->allreduce.backend)
-        say(text, "Its AllReduce is %s, %s %s. ", k25_allreduce_backend_names[a->allreduce.backend], whose,
-            k25_allreduce_backend_names[b->allreduce.backend]);
+        say(text, "Its AllReduce is %s, %s %s. ", k25_allreduce_policy_names[a->allreduce.backend], whose,
+            k25_allreduce_policy_names[b->allreduce.backend]);
 }
 
 static void say_why(const struct cli_advice *advice, const struct cli_rival *rival, struct text *text)
@@ -256,8 +256,10 @@ static const char *evidence_for(int id)
         const char *prefix, *evidence;
     } known[] = {
         {"nccl.", "nccl-tests on this box (k25sim calibrate --nccl-tests)"},
-        {"oneshot.", "a capture with one-shot AllReduces (k25sim calibrate --capture)"},
-        {"skew.", "a capture of all ranks (k25sim calibrate --capture)"},
+#define X(id, key, words) {#key ".", "a capture with " words " AllReduces (k25sim calibrate --capture)"},
+        K25_CUSTOM_LIST(X)
+#undef X
+            {"skew.", "a capture of all ranks (k25sim calibrate --capture)"},
         {"host.", "a capture (k25sim calibrate --capture)"},
         {"routing.", "load tests at several batches (k25sim calibrate --points)"},
         {"draft.", "load tests with and without speculation (k25sim calibrate --points)"},

@@ -148,7 +148,7 @@ static void kernel_rows_have_their_derivatives(void **state)
                  .weight_bytes = 2}},
         {.kind = K25_WORK_ALLREDUCE, .collective = {.bytes = 65536}},
         {.kind = K25_WORK_ALLGATHER, .collective = {.bytes = 4194304}},
-        {.kind = K25_WORK_ONESHOT, .collective = {.bytes = 65536}},
+        {.kind = K25_WORK_CUSTOM, .collective = {.bytes = 65536, .backend = K25_BACKEND_ONESHOT}},
     };
     int checks = 0;
     kimi_box(&box);

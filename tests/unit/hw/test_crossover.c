@@ -1,4 +1,4 @@
-/* Crossovers against sizes worked by hand: the group and parameters of test_hw_collective.c. */
+/* Crossovers against sizes worked by hand: the group and parameters of test_collective.c. */
 #include "tests/unit/physics_check.h"
 
 #include "hw/collective/crossover.h"
@@ -28,7 +28,8 @@ static void make_contest(struct contest *c, bool oneshot)
     c->group = group_of(4);
     c->params = fixed_params();
     c->params.value[K25_NCCL_LL_NORM] = 1;
-    c->contestants = (struct k25_contestants){.group = &c->group, .params = &c->params, .oneshot = oneshot};
+    c->contestants =
+        (struct k25_contestants){.group = &c->group, .params = &c->params, .custom[K25_BACKEND_ONESHOT] = oneshot};
 }
 
 static const double ll_slope = 1.5 / 14.142135623730951;
@@ -47,10 +48,17 @@ static void one_shot_against_the_cheapest_protocol(void **state)
     assert_close(out[1].bytes, 7488e3, 1e-8);
     assert_int_equal(out[1].below, K25_BACKEND_NCCL_LL128);
     assert_int_equal(out[1].above, K25_BACKEND_NCCL_SIMPLE);
-    assert_close(k25_wins_up_to(K25_BACKEND_ONESHOT, K25_CONTEST_ALL, &c.contestants, 1, 1e9), out[0].bytes, 1e-12);
-    assert_true(k25_wins_up_to(K25_BACKEND_NCCL_LL128, K25_CONTEST_ALL, &c.contestants, 1, 1e9) == 0);
+    double from, to;
+    assert_true(k25_win_range(K25_BACKEND_ONESHOT, K25_CONTEST_ALL, &c.contestants, 1, 1e9, &from, &to));
+    assert_true(from == 1 && to == out[0].bytes);
+    assert_true(k25_win_range(K25_BACKEND_NCCL_LL128, K25_CONTEST_ALL, &c.contestants, 1, 1e9, &from, &to));
+    assert_true(from == out[0].bytes && to == out[1].bytes);
+    assert_true(k25_win_range(K25_BACKEND_NCCL_SIMPLE, K25_CONTEST_ALL, &c.contestants, 1, 1e9, &from, &to));
+    assert_true(from == out[1].bytes && to == 1e9);
+    assert_false(k25_win_range(K25_BACKEND_NCCL_LL, K25_CONTEST_ALL, &c.contestants, 1, 1e9, &from, &to));
     /* It never loses below. */
-    assert_true(k25_wins_up_to(K25_BACKEND_ONESHOT, K25_CONTEST_ALL, &c.contestants, 1, 60e3) == 60e3);
+    assert_true(k25_win_range(K25_BACKEND_ONESHOT, K25_CONTEST_ALL, &c.contestants, 1, 60e3, &from, &to));
+    assert_true(from == 1 && to == 60e3);
     assert_int_equal(k25_crossovers(K25_CONTEST_ALL, &c.contestants, 1, 60e3, out), 0);
 }
 
@@ -174,6 +182,17 @@ static void agrees_with_a_fine_walk(void **state)
     assert_true(changes > 30);
 }
 
+static void peer_access_decides_who_takes_part(void **state)
+{
+    (void)state;
+    struct k25_group group = group_of(4);
+    struct k25_params params = fixed_params();
+    struct k25_contestants all = k25_all_contestants(&group, &params, true);
+    struct k25_contestants few = k25_all_contestants(&group, &params, false);
+    assert_true(all.group == &group && all.params == &params);
+    assert_true(all.custom[K25_BACKEND_ONESHOT] && !few.custom[K25_BACKEND_ONESHOT]);
+}
+
 static void a_geometric_grid(void **state)
 {
     (void)state;
@@ -191,6 +210,7 @@ int main(void)
         cmocka_unit_test(a_narrow_win_below_the_jump),
         cmocka_unit_test(prices_of_one_size),
         cmocka_unit_test(agrees_with_a_fine_walk),
+        cmocka_unit_test(peer_access_decides_who_takes_part),
         cmocka_unit_test(a_geometric_grid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

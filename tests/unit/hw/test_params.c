@@ -169,16 +169,37 @@ static void whole_files_that_are_wrong(void **state)
     assert_int_equal(error.status, K25_BAD_INPUT);
 }
 
+static void values_that_make_sense(void **state)
+{
+    (void)state;
+    static const struct {
+        int id;
+        double in_unit;
+        bool valid;
+    } cases[] = {
+        {K25_GEMM_T0, 0, true},       {K25_GEMM_T0, 1e-12, true},   {K25_GEMM_T0, 9e-13, false},
+        {K25_GEMM_T0, 1e12, true},    {K25_GEMM_T0, 1.1e12, false}, {K25_GEMM_T0, -1, false},
+        {K25_NCCL_ETA, 0, false},     {K25_NCCL_ETA, 1e-12, true},  {K25_NCCL_ETA, 1e12, true},
+        {K25_P_NORM, 1, true},        {K25_P_NORM, 0.99, false},    {K25_P_NORM, 64, true},
+        {K25_P_NORM, 65, false},      {K25_MLA_SPLITS, 1, true},    {K25_MLA_SPLITS, 0.5, false},
+        {K25_MLA_SPLITS, 1e9, true},  {K25_MLA_SPLITS, 2e9, false}, {K25_NCCL_LL_NORM, 0, false},
+        {K25_ONESHOT_ETA, 0, false},  {K25_ONESHOT_PEER, 0, true},  {K25_GQA_SPLIT_TOKENS, 0, false},
+        {K25_KERNEL_SCALE, 0, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double value = cases[i].in_unit * k25_param_info[cases[i].id].scale;
+        if (k25_param_valid(cases[i].id, value) != cases[i].valid)
+            fail_msg("%s %g", k25_param_info[cases[i].id].name, cases[i].in_unit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_shipped_priors_load),
-        cmocka_unit_test(shares_are_shares),
-        cmocka_unit_test(names_and_units),
-        cmocka_unit_test(units_become_si),
-        cmocka_unit_test(a_spread_left_out_is_a_constant),
-        cmocka_unit_test(mistakes_have_a_position),
-        cmocka_unit_test(whole_files_that_are_wrong),
+        cmocka_unit_test(the_shipped_priors_load),  cmocka_unit_test(shares_are_shares),
+        cmocka_unit_test(names_and_units),          cmocka_unit_test(values_that_make_sense),
+        cmocka_unit_test(units_become_si),          cmocka_unit_test(a_spread_left_out_is_a_constant),
+        cmocka_unit_test(mistakes_have_a_position), cmocka_unit_test(whole_files_that_are_wrong),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

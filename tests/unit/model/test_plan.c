@@ -22,7 +22,8 @@ static void defaults_are_those_of_the_formats(void **state)
     assert_true(plan.ep == 1 && plan.dp == 1 && plan.dcp == 1 && plan.pp == 1 && !plan.attention_dp);
     assert_true(plan.kv_dtype == K25_KV_BF16 && plan.memory_utilisation == 0.92);
     assert_true(plan.allreduce.backend == K25_AR_NCCL && plan.allreduce.protocol == K25_PROTO_AUTO);
-    assert_true(plan.allreduce.oneshot_max_bytes == 57344 && plan.allreduce.oneshot_max_rows == 0);
+    assert_true(plan.allreduce.limit[K25_BACKEND_ONESHOT].max_bytes == 57344 &&
+                plan.allreduce.limit[K25_BACKEND_ONESHOT].max_rows == 0);
     assert_true(plan.graph.mode == K25_GRAPH_FULL && plan.graph.max_rows == 512);
     assert_true(plan.speculation.method == K25_SPEC_NONE && plan.speculation.tokens == 0);
     assert_true(plan.speculation.acceptance[0] == '\0' && plan.speculation.verify == K25_VERIFY_SHARED);
@@ -90,7 +91,8 @@ static void every_key_can_be_set(void **state)
     assert_true(plan.tp == 2 && plan.ep == 3 && plan.dp == 4 && plan.dcp == 5 && plan.pp == 6 && plan.attention_dp);
     assert_true(plan.batch == 7 && plan.context == 8.5 && plan.kv_dtype == K25_KV_FP8);
     assert_true(plan.memory_utilisation == 0.5 && plan.allreduce.backend == K25_AR_FASTEST);
-    assert_true(plan.allreduce.oneshot_max_bytes == 9 && plan.allreduce.oneshot_max_rows == 10);
+    assert_true(plan.allreduce.limit[K25_BACKEND_ONESHOT].max_bytes == 9 &&
+                plan.allreduce.limit[K25_BACKEND_ONESHOT].max_rows == 10);
     assert_true(plan.allreduce.protocol == K25_PROTO_ALL && plan.graph.mode == K25_GRAPH_NONE);
     assert_true(plan.graph.max_rows == 11 && plan.speculation.method == K25_SPEC_DRAFT);
     assert_true(plan.speculation.tokens == 12 && plan.speculation.verify == K25_VERIFY_ROWS);
@@ -175,7 +177,7 @@ static void cache_elements_have_bytes(void **state)
     (void)state;
     assert_true(k25_kv_bytes(K25_KV_BF16) == 2 && k25_kv_bytes(K25_KV_FP8) == 1);
     assert_string_equal(k25_kv_dtype_names[K25_KV_FP8], "fp8");
-    assert_string_equal(k25_allreduce_backend_names[K25_AR_FASTEST], "fastest");
+    assert_string_equal(k25_allreduce_policy_names[K25_AR_FASTEST], "fastest");
     assert_string_equal(k25_protocol_names[K25_PROTO_ALL], "all");
     assert_string_equal(k25_graph_mode_names[K25_GRAPH_NONE], "none");
     assert_string_equal(k25_speculation_names[K25_SPEC_DRAFT], "draft");

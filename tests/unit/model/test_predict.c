@@ -285,8 +285,8 @@ static void backends_follow_the_plan(void **state)
     (void)state;
     struct box box;
     kimi_box(&box);
-    box.plan.allreduce.oneshot_max_bytes = 57344;
-    box.plan.allreduce.oneshot_max_rows = 0;
+    box.plan.allreduce.limit[K25_BACKEND_ONESHOT].max_bytes = 57344;
+    box.plan.allreduce.limit[K25_BACKEND_ONESHOT].max_rows = 0;
     int ll = K25_BACKEND_NCCL_LL, ll128 = K25_BACKEND_NCCL_LL128, simple = K25_BACKEND_NCCL_SIMPLE;
     int oneshot = K25_BACKEND_ONESHOT, then = K25_AR_ONESHOT_THEN_NCCL;
     assert_int_equal(choice(&box, K25_AR_NCCL, K25_PROTO_AUTO, 1, 500000), ll);
@@ -297,7 +297,7 @@ static void backends_follow_the_plan(void **state)
     assert_int_equal(choice(&box, K25_AR_ONESHOT, K25_PROTO_LL, 512, 1e9), oneshot);
     assert_int_equal(choice(&box, then, K25_PROTO_LL, 4, 57344), oneshot); /* by bytes: 4 rows of 14,336 */
     assert_int_equal(choice(&box, then, K25_PROTO_LL, 8, 114688), ll);
-    box.plan.allreduce.oneshot_max_rows = 8;
+    box.plan.allreduce.limit[K25_BACKEND_ONESHOT].max_rows = 8;
     assert_int_equal(choice(&box, then, K25_PROTO_LL, 8, 114688), oneshot); /* by rows, whatever their bytes */
     assert_int_equal(choice(&box, then, K25_PROTO_LL, 16, 229376), ll);
     assert_int_equal(choice(&box, then, K25_PROTO_LL, 16, 57344), oneshot);
@@ -308,7 +308,7 @@ static void the_cheapest_is_the_cheapest(void **state)
 {
     (void)state;
     uint64_t seed = 8;
-    int chosen[4] = {0};
+    int chosen[K25_BACKENDS] = {0};
     for (int i = 0; i < 2000; i++) {
         struct box box;
         if (i % 100 == 0)
@@ -320,14 +320,13 @@ static void the_cheapest_is_the_cheapest(void **state)
         box.plan.allreduce.protocol = K25_PROTO_ALL;
         box.plan.allreduce.backend = K25_AR_FASTEST;
         struct k25_question question = ask(&box);
-        int best = k25_allreduce_choice(&question, 1, bytes, &params);
+        enum k25_backend best = k25_allreduce_choice(&question, 1, bytes, &params);
         chosen[best]++;
-        double least = k25_allreduce_time((enum k25_backend)best, bytes, &question.group[K25_RANKS_TP], &params);
-        for (int other = 0; other < 4; other++)
-            assert_true(least <=
-                        k25_allreduce_time((enum k25_backend)other, bytes, &question.group[K25_RANKS_TP], &params));
+        double least = k25_allreduce_time(best, bytes, &question.group[K25_RANKS_TP], &params);
+        for (enum k25_backend other = 0; other < K25_BACKENDS; other++)
+            assert_true(least <= k25_allreduce_time(other, bytes, &question.group[K25_RANKS_TP], &params));
     }
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < K25_BACKENDS; i++) {
         if (i != K25_BACKEND_NCCL_SIMPLE) /* LL128 has the same bandwidth and shorter hops */
             assert_true(chosen[i] > 0);
     }

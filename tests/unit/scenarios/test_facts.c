@@ -53,8 +53,9 @@ static double us(enum k25_backend backend, double bytes, const struct k25_group 
 static double oneshot_limit(enum k25_contest contest, const struct k25_group *group)
 {
     struct k25_params params = priors();
-    struct k25_contestants contestants = {.group = group, .params = &params, .oneshot = true};
-    return k25_wins_up_to(K25_BACKEND_ONESHOT, contest, &contestants, 256, 64e6);
+    struct k25_contestants contestants = {.group = group, .params = &params, .custom[K25_BACKEND_ONESHOT] = true};
+    double from, to;
+    return k25_win_range(K25_BACKEND_ONESHOT, contest, &contestants, 256, 64e6, &from, &to) && from == 256 ? to : 0;
 }
 
 static void assert_between(double value, double low, double high)
@@ -200,7 +201,7 @@ static void one_shot_helps_one_row_and_hurts_sixteen_across_sockets(void **state
     static const double row = 12288;
     struct k25_group group = group_of("rtx-pro-6000-8x-two-socket", 8);
     struct k25_params params = priors();
-    struct k25_contestants contestants = {.group = &group, .params = &params, .oneshot = true};
+    struct k25_contestants contestants = {.group = &group, .params = &params, .custom[K25_BACKEND_ONESHOT] = true};
     assert_int_equal(k25_cheapest_allreduce(K25_CONTEST_ALL, &contestants, row), K25_BACKEND_ONESHOT);
     assert_int_equal(k25_cheapest_allreduce(K25_CONTEST_AUTO, &contestants, row), K25_BACKEND_ONESHOT);
     for (int rows = 16; rows <= 256; rows *= 2) {

@@ -101,8 +101,9 @@ static void a_row_becomes_a_plan(void **state)
     assert_true(point->line == 2 && !point->described);
     const struct k25_plan *plan = &point->question.plan;
     assert_true(plan->tp == 8 && plan->batch == 4 && plan->context == 16232 && plan->kv_dtype == K25_KV_FP8);
-    assert_true(plan->allreduce.backend == K25_AR_ONESHOT_THEN_NCCL && plan->allreduce.oneshot_max_bytes == 57344);
-    assert_true(plan->allreduce.oneshot_max_rows == 8 && plan->speculation.method == K25_SPEC_NONE);
+    assert_true(plan->allreduce.backend == K25_AR_ONESHOT_THEN_NCCL &&
+                plan->allreduce.limit[K25_BACKEND_ONESHOT].max_bytes == 57344);
+    assert_true(plan->allreduce.limit[K25_BACKEND_ONESHOT].max_rows == 8 && plan->speculation.method == K25_SPEC_NONE);
     assert_string_equal(point->question.architecture->name, "kimi-k2.6");
     assert_string_equal(point->question.weights->name, "int4_g32");
     assert_string_equal(point->question.machine->name, "rtx-pro-6000-8x-two-socket");
@@ -130,7 +131,8 @@ static void cells_reach_the_plan(void **state)
     point =
         one(ROW({"oneshot_max_rows", ""}, {"ep", ""})); /* no row limit beside a byte limit; no experts over ranks */
     assert_string_equal(point->skip, "");
-    assert_true(point->question.plan.allreduce.oneshot_max_rows == 0 && point->question.plan.ep == 1);
+    assert_true(point->question.plan.allreduce.limit[K25_BACKEND_ONESHOT].max_rows == 0 &&
+                point->question.plan.ep == 1);
     k25_suite_free(&suite);
     point = one(ROW({"context", "0"})); /* a short prompt: the 64 tokens of scenarios/points.yaml */
     assert_true(point->question.plan.context == 64);
@@ -187,7 +189,7 @@ static void a_scenario_fills_the_gaps(void **state)
     struct k25_error error;
     assert_true(load(ROW({"kv_dtype", ""}, {"allreduce_kind", ""}, {"oneshot_max_bytes", ""}), "kimi-k26-v4", &error));
     assert_string_equal(suite.points[0].skip, "");
-    assert_true(suite.points[0].question.plan.allreduce.oneshot_max_rows == 8);
+    assert_true(suite.points[0].question.plan.allreduce.limit[K25_BACKEND_ONESHOT].max_rows == 8);
     k25_suite_free(&suite);
 }
 
@@ -324,7 +326,7 @@ static void a_row_limit_beyond_all_bounds(void **state)
     (void)state;
     struct k25_error error;
     if (load(ROW({"oneshot_max_rows", "1e15"}), NULL, &error))
-        assert_true(suite.points[0].question.plan.allreduce.oneshot_max_rows >= 0);
+        assert_true(suite.points[0].question.plan.allreduce.limit[K25_BACKEND_ONESHOT].max_rows >= 0);
     else
         assert_int_equal(error.status, K25_BAD_INPUT);
     k25_suite_free(&suite);
