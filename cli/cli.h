@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/inputs.h"
 #include "scenarios/library/library.h"
 
 /* What every command is given. */
@@ -45,6 +46,30 @@ bool cli_read_options(const struct cli_command *command, int argc, const char **
 
 /* --data, in front of the command or behind it; NULL: not given. */
 extern const char *cli_data_folder;
+
+/* The command line from the name of the command on; ends with NULL. */
+extern const char *const *cli_words;
+
+/* ---- files that commands write (cli/output.c) ---- */
+
+/* --force. A command that writes files has CLI_FORCE in its table of options. */
+extern int cli_force;
+#define CLI_FORCE                                                                                                      \
+    {                                                                                                                  \
+        "force", '\0', POPT_ARG_NONE, &cli_force, 0, "write over a file that is there, unless it is an input", NULL    \
+    }
+
+/* Fails with K25_BAD_INPUT when `path` is a file that the command reads: a word of the command line or a file of `read`
+ * names it (same device and inode). `read` ends with NULL and may be NULL. */
+bool cli_is_no_input(const char *path, const struct k25_inputs *const *read, struct k25_error *error);
+
+/* Fails also, without --force, when `path` exists and is not of the command's own making: its first 16 KB do not
+ * have `mark`, which is NULL for what people edit afterwards and for what says nothing of its maker. */
+bool cli_may_write(const char *path, const char *mark, const struct k25_inputs *const *read, struct k25_error *error);
+
+/* Writes a text file without a mark. Every file that a command writes goes through here, or through cli_may_write
+ * before the library writes it. */
+bool cli_write(const char *path, const char *text, const struct k25_inputs *const *read, struct k25_error *error);
 
 /* What `k25sim help COMMAND` prints. */
 void cli_print_help(const struct cli_command *command);

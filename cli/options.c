@@ -8,6 +8,7 @@
 const char *const cli_format_names[] = {"table", "json", "csv", NULL};
 
 const char *cli_data_folder;
+const char *const *cli_words;
 static int help_asked;
 static const struct poptOption common[] = {
     {"data", '\0', POPT_ARG_STRING, &cli_data_folder, 0, "the folder with hw/, model/, calib/ and scenarios/", "DIR"},
@@ -76,6 +77,7 @@ bool cli_read_options(const struct cli_command *command, int argc, const char **
 {
     static struct poptOption options[OPTIONS]; /* the context refers to it */
     all_options(command, options);
+    cli_words = argv;
     *context = poptGetContext(NULL, argc, argv, options, 0);
     if (*context == NULL)
         return k25_fail(error, K25_RESOURCE, "out of memory");

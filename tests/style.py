@@ -52,7 +52,7 @@ def main():
     with ThreadPoolExecutor() as pool:
         wrong = pool.map(lambda name: differs(program, ROOT / name), names)
         bad = [name for name, is_wrong in zip(names, wrong) if is_wrong]
-    if "--fix" in sys.argv[1:]:
+    if bad and "--fix" in sys.argv[1:]:
         subprocess.run([program, "-i", "--style=file", *bad], cwd=ROOT, check=True)
         print(f"formatted {len(bad)} of {len(names)} files")
         return 0

@@ -112,15 +112,21 @@ static bool record(void *context, const struct k25_sim_event *event)
     return true;
 }
 
+bool k25_simulated_path(const char *folder, int rank, char *out, size_t size, struct k25_error *error)
+{
+    int length =
+        snprintf(out, size, "%s/rank%d.%lld.pt.trace.json.gz", folder, rank, (long long)(K25_TRACE_BASE_NS + START_NS));
+    return (length >= 0 && (size_t)length < size) ||
+           k25_fail(error, K25_BAD_INPUT, "%s: the name of the folder is too long", folder);
+}
+
 static bool open_writers(struct recorder *recorder, const char *device, const char *folder, struct k25_error *error)
 {
     char path[1024];
     for (int rank = 0; folder != NULL && rank < recorder->ranks; rank++) {
         struct k25_trace_writer_options options = {.rank = rank, .world_size = recorder->ranks, .device = device};
-        int length = snprintf(path, sizeof path, "%s/rank%d.%lld.pt.trace.json.gz", folder, rank,
-                              (long long)(K25_TRACE_BASE_NS + START_NS));
-        if (length < 0 || (size_t)length >= sizeof path)
-            return k25_fail(error, K25_BAD_INPUT, "%s: the name of the folder is too long", folder);
+        if (!k25_simulated_path(folder, rank, path, sizeof path, error))
+            return false;
         recorder->writer[rank] = k25_trace_writer_open(path, &options, error);
         if (recorder->writer[rank] == NULL)
             return false;

@@ -13,7 +13,10 @@ struct k25_sim_summary {
     double allreduce;                         /* mean over ranks and steps, of one step */
 };
 
-/* Plays the simulation and writes `folder`/rank{r}.{stamp}.pt.trace.json.gz for every rank; the folder must exist.
+/* The name of the trace of a rank: `folder`/rank{r}.{stamp}.pt.trace.json.gz. False: it does not fit `out`. */
+bool k25_simulated_path(const char *folder, int rank, char *out, size_t size, struct k25_error *error);
+
+/* Plays the simulation and writes the trace of every rank, over those that are there; the folder must exist.
  * Kernels carry names of the kind a real one has, so that the rules of calib/rules/kernels.yaml class them; steps carry
  * vLLM's annotation with batch and context. `folder` may be NULL: nothing is written. */
 bool k25_simulate_capture(const struct k25_question *question, const struct k25_params *params,

@@ -18,6 +18,7 @@ static const struct poptOption options[] = {
     {"name", '\0', POPT_ARG_STRING, &given.name, 0, "name of what is imported; default: from the file", "NAME"},
     {"quant", '\0', POPT_ARG_STRING, &given.quant, 0, "hf: a separate hf_quant_config.json", "FILE.json"},
     {"gpu", '\0', POPT_ARG_STRING, &given.gpu, 0, "topo: the GPU; default: rtx-pro-6000-server", "GPU"},
+    CLI_FORCE,
     POPT_TABLEEND,
 };
 
@@ -26,7 +27,7 @@ static const char *const usual_gpu = "rtx-pro-6000-server", *const usual_machine
 
 static bool write(const char *path, char *text, struct k25_error *error)
 {
-    bool ok = text != NULL && k25_file_write(path, text, strlen(text), error);
+    bool ok = text != NULL && cli_write(path, text, NULL, error);
     free(text);
     return ok;
 }
@@ -55,6 +56,7 @@ static enum k25_status import_hf(const char *path, struct k25_error *error)
     cli_stem(given.out, name, sizeof name);
     if (!k25_hf_import(path, given.quant, given.name != NULL ? given.name : name, &architecture, &weights, error) ||
         !weights_path(given.out, weights.name, beside, sizeof beside, error) ||
+        !cli_may_write(beside, NULL, NULL, error) || /* both or none */
         !write(given.out, k25_architecture_print(&architecture, error), error) ||
         !write(beside, k25_weights_print(&weights, error), error))
         return cli_failed(error);

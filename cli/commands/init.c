@@ -3,14 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/print.h"
 #include "cli/cli.h"
 #include "scenarios/library/scenario.h"
 
-static int force;
 static const struct poptOption options[] = {
-    {"force", '\0', POPT_ARG_NONE, &force, 0, "write over a file that is there", NULL},
+    CLI_FORCE,
     POPT_TABLEEND,
 };
 
@@ -122,15 +120,11 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
     char name[64] = "my-scenario";
     if (path != NULL)
         cli_stem(path, name, sizeof name);
-    if (path != NULL && !force && k25_file_exists(path)) {
-        k25_fail(error, K25_BAD_INPUT, "%s: is there already; --force writes over it", path);
-        return cli_failed(error);
-    }
     char *text = starter(name, error);
     bool ok = text != NULL;
     if (ok && path == NULL)
         fputs(text, stdout);
-    else if (ok && (ok = k25_file_write(path, text, strlen(text), error)))
+    else if (ok && (ok = cli_write(path, text, NULL, error)))
         printf("%s written; next: k25sim predict %s\n", path, path);
     free(text);
     return ok ? K25_OK : cli_failed(error);

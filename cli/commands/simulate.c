@@ -22,8 +22,19 @@ static const struct poptOption options[] = {
     {"noise", '\0', POPT_ARG_STRING, &given.noise, 0, "spread of one kernel's time in per cent (default 2)", "PERCENT"},
     {"slow-rank", '\0', POPT_ARG_STRING, &given.slow_rank, 0, "the rank that skew.lag holds back (default: none)", "R"},
     {"trace", '\0', POPT_ARG_STRING, &given.trace, 0, "write one trace a rank into this folder", "FOLDER"},
+    CLI_FORCE,
     POPT_TABLEEND,
 };
+
+static bool may_write(const struct k25_scenario *scenario, int ranks, struct k25_error *error)
+{
+    const struct k25_inputs *const read[] = {&scenario->inputs, NULL};
+    char path[1024];
+    bool ok = true;
+    for (int rank = 0; ok && rank < ranks; rank++)
+        ok = k25_simulated_path(given.trace, rank, path, sizeof path, error) && cli_may_write(path, NULL, read, error);
+    return ok;
+}
 
 static bool whole(const char *option, const char *text, long long least, long long most, long long *value,
                   struct k25_error *error)
@@ -77,7 +88,8 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
     }
     if (ok && given.trace != NULL && mkdir(given.trace, 0777) != 0 && access(given.trace, W_OK) != 0)
         ok = k25_fail(error, K25_RESOURCE, "%s: cannot be made or written to", given.trace);
-    ok = ok && k25_simulate_capture(&question, &scenario.params, &simulation, given.trace, &summary, error);
+    ok = ok && (given.trace == NULL || may_write(&scenario, question.group[K25_RANKS_TP].n, error)) &&
+         k25_simulate_capture(&question, &scenario.params, &simulation, given.trace, &summary, error);
     if (ok) {
         printf("%d steps on %d ranks, seed %llu, kernels +- %g %%\n", simulation.steps, question.group[K25_RANKS_TP].n,
                (unsigned long long)simulation.seed, simulation.kernel_noise * 100);

@@ -331,6 +331,7 @@ void k25_sweep_free(struct k25_sweep *sweep)
         k25_scenario_free(&sweep->scenario[i]);
     free(sweep->scenario);
     free(sweep->plan_key);
+    k25_inputs_free(&sweep->read);
     k25_arena_free(&sweep->arena);
     memset(sweep, 0, sizeof *sweep);
 }

@@ -151,6 +151,8 @@ bool k25_sweep_load_scenarios(struct k25_sweep_reader *reader)
     for (size_t i = 0; ok && i < sweep->loads; i++)
         ok = load_one(reader, i, list, texts);
     sweep->inputs = k25_inputs_sum(&reader->inputs);
+    sweep->read = reader->inputs;
+    reader->inputs = (struct k25_inputs){0};
     free(list);
     free(texts);
     return ok;

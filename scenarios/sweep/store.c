@@ -348,6 +348,11 @@ bool k25_sweep_store_open(struct k25_sweep_store *store, const struct k25_sweep_
     char *text = resume && state ? k25_file_read(store->state, K25_SWEEP_STATE_BYTES, &size, error) : NULL;
     if (resume && state && text == NULL)
         return false;
+    if (text != NULL && !part && k25_file_exists(file) && strncmp(text, layout->text, strlen(layout->text)) != 0) {
+        free(text);
+        return k25_fail(error, K25_BAD_INPUT,
+                        "%s: the rows of another sweep, says its state; remove both to start again", file);
+    }
     /* Finished, or killed just before its state went: the rows are looked through again, not made again. */
     if (text != NULL && !part && strncmp(text, layout->text, strlen(layout->text)) == 0)
         part = rename(file, store->part) == 0;

@@ -110,8 +110,9 @@ struct k25_sweep {
     struct k25_sweep_objective objective[K25_SWEEP_OBJECTIVES];
     size_t groups; /* columns that group */
     size_t group[K25_SWEEP_AXES];
-    size_t top;      /* 0: no ranking */
-    uint64_t inputs; /* CRC-64 of every file that was read (k25_inputs_sum) */
+    size_t top;             /* 0: no ranking */
+    struct k25_inputs read; /* every file that was read */
+    uint64_t inputs;        /* CRC-64 of those files (k25_inputs_sum) */
     struct k25_arena arena;
 };
 

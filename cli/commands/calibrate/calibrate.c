@@ -40,6 +40,7 @@ static const struct poptOption options[] = {
      "how far the model may be off on a number of a capture, in per cent (default 2)", "PERCENT"},
     {"lenient", '\0', POPT_ARG_NONE, &given.lenient, 0, "keep what is good of damaged files", NULL},
     {"output", 'o', POPT_ARG_STRING, &given.out, 0, "where to write the set", "SET.yaml"},
+    CLI_FORCE,
     POPT_TABLEEND,
 };
 
@@ -164,6 +165,13 @@ static bool take_residuals(struct calibration *c, struct k25_calibration *set, s
     return cli_residuals_make(&c->tables, &c->scenario->priors, &c->fit.params, &set->residuals, error);
 }
 
+/* Asked before the fit, which takes its time, and again when the set is written. A set says which version wrote it. */
+static bool may_write(const struct calibration *c, struct k25_error *error)
+{
+    const struct k25_inputs *const read[] = {&c->scenario->inputs, &c->evidence.read, NULL};
+    return cli_may_write(given.out, "\nprogram:", read, error);
+}
+
 static bool write_set(struct calibration *c, struct k25_calibration *set, struct k25_error *error)
 {
     take_parameters(c, set);
@@ -171,7 +179,7 @@ static bool write_set(struct calibration *c, struct k25_calibration *set, struct
     if (!take_covariance(c, set, error) || !take_residuals(c, set, error))
         return false;
     char *text = k25_calibration_print(set, error);
-    bool ok = text != NULL && k25_file_write(given.out, text, strlen(text), error);
+    bool ok = text != NULL && may_write(c, error) && k25_file_write(given.out, text, strlen(text), error);
     free(text);
     return ok;
 }
@@ -398,7 +406,8 @@ static bool calibrate(const struct cli *cli, const char *name, struct k25_error 
               cli_residuals_choose(&c.evidence, how.families, &c.tables, error);
     if (ok) {
         cli_starting_priors(&scenario, &c.priors);
-        ok = fix_others(&c, error) && solve(&c, error) && write_set(&c, &set, error) && report(&c, &set, folds, error);
+        ok = may_write(&c, error) && fix_others(&c, error) && solve(&c, error) && write_set(&c, &set, error) &&
+             report(&c, &set, folds, error);
     }
     k25_fit_free(&c.fit);
     k25_calibration_free(&set);

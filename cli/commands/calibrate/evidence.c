@@ -54,7 +54,8 @@ static bool add_file(struct reading *r, const char *path)
 {
     size_t size;
     char *bytes = k25_file_read(path, (size_t)1 << 30, &size, r->error);
-    bool ok = bytes != NULL && add_source(r, path, bytes, size);
+    bool ok = bytes != NULL && add_source(r, path, bytes, size) &&
+              k25_inputs_record_file(&r->evidence->read, path, bytes, size, r->error);
     free(bytes);
     return ok;
 }
@@ -90,6 +91,8 @@ static bool read_capture(struct reading *r, const char *path)
     if (!k25_capture_read(&path, 1, &options, &capture, r->error))
         return false;
     bool ok = add_capture(r, path, &capture);
+    for (int i = 0; ok && i < capture.ranks; i++)
+        ok = k25_inputs_record_file(&r->evidence->read, capture.rank[i].file, "", 0, r->error);
     struct k25_evidence_source source = source_of(r, path);
     ok = ok && k25_observe_capture(&capture, r->question, &source, &r->evidence->observed, r->error);
     k25_capture_free(&capture);
@@ -177,6 +180,16 @@ static struct cli_pair *only_pair(const struct cli_pairs *pairs, struct k25_erro
     return NULL;
 }
 
+/* What the rows of points name: machines, models, sets. */
+static bool note_files(struct reading *r, const struct k25_suite *suite)
+{
+    for (size_t i = 0; i < suite->settings; i++) {
+        if (!k25_inputs_add_files(&r->evidence->read, &suite->setting[i]->scenario.inputs, r->error))
+            return false;
+    }
+    return true;
+}
+
 static bool read_points(struct reading *r, const char *scenario, const char *const *paths)
 {
     struct cli_evidence *e = r->evidence;
@@ -198,7 +211,8 @@ static bool read_points(struct reading *r, const char *scenario, const char *con
     e->pair = only_pair(&e->pairs, r->error);
     for (size_t i = 0; e->pair != NULL && i < count; i++) {
         char file[1024];
-        if (!add_file(r, k25_library_table(&r->cli->library, paths[i], file, sizeof file)))
+        if (!add_file(r, k25_library_table(&r->cli->library, paths[i], file, sizeof file)) ||
+            !note_files(r, &e->suites[i]))
             return false;
     }
     return e->pair != NULL;
@@ -320,6 +334,7 @@ void cli_evidence_free(struct cli_evidence *evidence)
     for (size_t i = 0; i < evidence->tables; i++)
         k25_kernel_table_free(evidence->table[i]);
     k25_observations_free(&evidence->observed);
+    k25_inputs_free(&evidence->read);
     free(evidence->suites);
     free(evidence->table);
     free(evidence->row);

@@ -34,6 +34,7 @@ struct cli_evidence {
     int sources;
     struct k25_calibration_evidence *file; /* [sources] provenance */
     struct k25_range batch, context;
+    struct k25_inputs read; /* every file that was read for it */
 };
 
 struct cli_evidence_options {

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/commands/sweep/processes.h"
@@ -27,6 +28,7 @@ static const struct poptOption options[] = {
     {"shard", '\0', POPT_ARG_STRING, &given.shard, 0, "only the i-th of n parts, from 1/n to n/n", "i/n"},
     {"merge", '\0', POPT_ARG_NONE, &given.merge, 0, "put the files of all shards together", NULL},
     {"chunk", '\0', POPT_ARG_LONGLONG, &given.chunk, 0, "points between two writes (default 8192)", "N"},
+    CLI_FORCE,
     POPT_TABLEEND,
 };
 
@@ -152,11 +154,30 @@ static enum k25_status conclude(const struct k25_sweep *sweep, const struct k25_
     return store->summary.counts.rows > 0 || store->shards > 1 ? K25_OK : K25_NEGATIVE;
 }
 
-static bool open_store(const struct k25_sweep_layout *layout, struct k25_sweep_store *store, uint64_t from, uint64_t to,
-                       uint64_t shard, uint64_t shards, struct k25_error *error)
+/* --resume takes up what the state beside the file is of, and makes rows anew whose `mark`, the first columns, are this
+ * sweep's; FILE.part with FILE.state is for the store to judge. */
+static bool may_write(const struct k25_inputs *inputs, const char *mark, struct k25_error *error)
+{
+    const struct k25_inputs *const read[] = {inputs, NULL};
+    char part[1100], state[1100];
+    snprintf(part, sizeof part, "%s.part", given.out);
+    snprintf(state, sizeof state, "%s.state", given.out);
+    bool has_part = k25_file_exists(part), has_state = k25_file_exists(state);
+    return cli_is_no_input(given.out, read, error) && cli_is_no_input(part, read, error) &&
+           cli_is_no_input(state, read, error) &&
+           ((given.resume && has_state) || cli_may_write(given.out, given.resume ? mark : NULL, read, error)) &&
+           (given.resume || (has_part && has_state) ||
+            (cli_may_write(part, NULL, read, error) && cli_may_write(state, "k25sim sweep state", read, error)));
+}
+
+static bool open_store(const struct k25_inputs *read, const struct k25_sweep_layout *layout,
+                       struct k25_sweep_store *store, uint64_t from, uint64_t to, uint64_t shard, uint64_t shards,
+                       struct k25_error *error)
 {
     if (given.out == NULL || to_stdout())
         return k25_sweep_store_stream(store, layout, to_stdout() ? STDOUT_FILENO : -1, from, to, error);
+    if (!may_write(read, layout->format == K25_SWEEP_CSV ? layout->head : layout->lead[0], error))
+        return false;
     return k25_sweep_store_open(store, layout, given.out, shard, shards, from, to, given.resume != 0, error);
 }
 
@@ -203,7 +224,7 @@ static bool prepare(struct task *task, const struct k25_sweep *sweep, const stru
         return false;
     k25_sweep_shard(sweep->points, task->shard, task->shards, &task->from, &task->to);
     ok = (processes != NULL && processes->rank > 0) ||
-         open_store(&task->layout, &task->store, task->from, task->to, task->shard, task->shards, error);
+         open_store(&sweep->read, &task->layout, &task->store, task->from, task->to, task->shard, task->shards, error);
     if (!agree(processes, ok, error))
         return false;
     task->from = processes == NULL ? task->store.next : processes->broadcast(processes->context, task->store.next);
@@ -258,7 +279,16 @@ static enum k25_status merge(const char *const *files, struct k25_error *error)
     static struct k25_sweep_layout layout;
     static struct k25_sweep_store store;
     enum k25_status status = K25_OK;
-    bool ok = k25_sweep_merge(files, cli_count(files), given.out, &layout, &store, error);
+    struct k25_inputs states = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && files[i] != NULL; i++) {
+        char state[1100];
+        snprintf(state, sizeof state, "%s.state", files[i]);
+        ok = k25_inputs_record_file(&states, state, "", 0, error);
+    }
+    ok = ok && may_write(&states, NULL, error) &&
+         k25_sweep_merge(files, cli_count(files), given.out, &layout, &store, error);
+    k25_inputs_free(&states);
     if (ok)
         status = conclude(NULL, &layout, &store, error);
     k25_sweep_store_close(&store);
