@@ -77,7 +77,7 @@ void k25_scenario_free(struct k25_scenario *scenario);
 /* Whether a key of overrides may start as `key` does ("plan" of "plan.tp"); the rest of the key is not looked at. */
 bool k25_scenario_has_key(const char *key);
 /* Whether `key` is one of those whose value names a file: architecture, weights, draft, draft_weights, machine,
- * calibration. */
+ * machine.gpu, calibration. */
 bool k25_scenario_is_reference(const char *key);
 /* "unknown key 'pln.tp', did you mean 'plan'?; keys start with plan, machine, ..." in `out`, which it returns. */
 const char *k25_scenario_unknown_key(const char *key, char *out, size_t size);

@@ -413,6 +413,7 @@ static void every_file_that_is_read_counts(void **state)
                                        "/kimi-k2.6-eagle3-mla.yaml",
                                        "/kimi-k2.6-eagle3-mla.bf16.yaml",
                                        "/rtx-pro-6000-8x-switches.yaml",
+                                       "/rtx-pro-6000-server.yaml",
                                        "/k25_tp8_vllm.yaml",
                                        "/params.yaml",
                                        "/links.yaml"};
@@ -433,6 +434,38 @@ static void every_file_that_is_read_counts(void **state)
         assert_true(sum_of(text) == sum);
     }
     library = former;
+}
+
+/* Paths of all references are relative to the sweep, whatever the working folder is. */
+static void paths_are_relative_to_the_sweep(void **state)
+{
+    (void)state;
+    static const char *const files[][2] = {
+        {"architecture", "model/zoo/kimi-k2.5.yaml"},
+        {"weights", "model/zoo/kimi-k2.5.int4_g32.yaml"},
+        {"draft", "model/zoo/kimi-k2.6-eagle3-mla.yaml"},
+        {"draft_weights", "model/zoo/kimi-k2.6-eagle3-mla.bf16.yaml"},
+        {"machine", "hw/machines/rtx-pro-6000-8x-switches.yaml"},
+        {"machine.gpu", "hw/gpus/rtx-pro-6000-max-q.yaml"},
+        {"calibration", "calib/sets/k25_tp8_vllm.yaml"},
+    };
+    enum { FILES = sizeof files / sizeof *files };
+    char command[1024], yaml[1024] = HEAD "set: {";
+    size_t used = strlen(yaml);
+    assert_int_equal(system("mkdir sub"), 0);
+    for (size_t i = 0; i < FILES; i++) {
+        snprintf(command, sizeof command, "cp " K25_SOURCE_DIR "/%s sub/f%zu.yaml", files[i][1], i);
+        assert_int_equal(system(command), 0);
+        used += (size_t)snprintf(yaml + used, sizeof yaml - used, "%s: ./f%zu.yaml, ", files[i][0], i);
+    }
+    snprintf(yaml + used, sizeof yaml - used, "plan.dp: 1}\naxes: [{key: plan.tp, values: [8]}]\n");
+    put_file("sub/s.yaml", yaml, strlen(yaml));
+    struct k25_error error;
+    if (!k25_sweep_load(library, "sub/s.yaml", &sweep, &error))
+        fail_msg("%s", error.message);
+    assert_string_equal(sweep.scenario[0].machine.name, "rtx-pro-6000-8x-switches");
+    assert_non_null(strstr(sweep.scenario[0].machine.gpu.name, "Max-Q"));
+    k25_sweep_free(&sweep);
 }
 
 /* The sweep's own words count too. */
@@ -457,6 +490,7 @@ int main(void)
         cmocka_unit_test(mistakes_have_a_place),
         cmocka_unit_test(every_file_that_is_read_counts),
         cmocka_unit_test(the_sweep_itself_counts),
+        cmocka_unit_test(paths_are_relative_to_the_sweep),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
