@@ -3,49 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "calib/rules/operators.h"
 #include "calib/trace/write.h"
-
-/* Names as profilers print them, by operator and by class of kernel. */
-static const char *name_of(const struct k25_operator *op, enum k25_backend backend)
-{
-    static const char *const kernels[K25_KERNEL_CLASSES] = {
-        [K25_KERNEL_GEMM_BF16] = "nvjet_sm120_tst_mma_64x64x128_3_32x32x128_tmaAB_alignCD4_bz_TNNN",
-        [K25_KERNEL_GEMM_FP8] = "void cutlass::device_kernel<scaled_mm_fp8_gemm>(Params)",
-        [K25_KERNEL_GEMM_FP4] = "void cutlass::device_kernel<nvfp4_scaled_mm_gemm>(Params)",
-        [K25_KERNEL_GEMM_INT4] = "void marlin::Marlin<gptq_marlin_gemm>(int4 const*)",
-        [K25_KERNEL_BMM] = "void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_gemm_batched>(Params)",
-        [K25_KERNEL_ELEMENTWISE] = "void at::native::vectorized_elementwise_kernel<4, silu>(int)",
-        [K25_KERNEL_MOE_BF16] = "fused_moe_kernel",
-        [K25_KERNEL_MOE_FP8] = "fused_moe_kernel",
-        [K25_KERNEL_MOE_INT4] = "void marlin_moe_wna16::Marlin<128, 1, 8>(int4 const*)",
-        [K25_KERNEL_MOE_FP4] = "fused_moe_kernel",
-        [K25_KERNEL_MLA] = "_fwd_grouped_kernel_stage1",
-        [K25_KERNEL_GQA] = "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits>(Flash_fwd_params)",
-    };
-    static const struct {
-        const char *op, *name;
-    } own[] = {
-        {"attention_norm", "triton_red_fused_rms_norm_2"},
-        {"ffn_norm", "triton_red_fused_rms_norm_2"},
-        {"final_norm", "triton_red_fused_rms_norm_2"},
-        {"qkv_a_norm", "void vllm::rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)"},
-        {"qk_norm", "void vllm::rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*)"},
-        {"rope_and_cache_write", "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16>(__nv_bfloat16 const*)"},
-        {"top_k", "void vllm::moe::grouped_topk_fused_kernel<float>(float*)"},
-        {"sampling", "void at::native::reduce_kernel<512, 1, ArgMaxOps>(ReduceOp)"},
-    };
-    if (op->kind == K25_OP_ALLREDUCE)
-        return k25_backend_info[backend]->kernel;
-    if (op->kind == K25_OP_ALLGATHER)
-        return "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (strcmp(op->name, own[i].op) == 0)
-            return own[i].name;
-    }
-    return kernels[op->call.class];
-}
 
 static const int64_t START_NS = 1000000; /* of the first kernel, behind the clock's base */
 static const uint64_t GRAPH = 7;         /* id of the one graph that every step replays */
@@ -100,7 +60,7 @@ static bool record(void *context, const struct k25_sim_event *event)
     size_t index = (size_t)(event->op - recorder->prediction->step_work.op);
     int64_t from = ns(event->start);
     struct k25_written_kernel kernel = {
-        .name = name_of(event->op, recorder->prediction->op[index].backend),
+        .name = k25_operator_kernel(event->op, recorder->prediction->op[index].backend).name,
         .ts_ns = from,
         .dur_ns = ns(event->start + event->duration) - from,
         .stream = 7,

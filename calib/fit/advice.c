@@ -25,7 +25,7 @@ static size_t candidates(const struct k25_question *question, struct k25_observe
     snprintf(what[n++], 128, "a capture of all ranks at this plan: transfer of the AllReduce");
     list[n] = (struct k25_observed){.kind = K25_OBSERVED_WAIT, .question = *question};
     snprintf(what[n++], 128, "a capture of all ranks at this plan: wait of the AllReduce");
-    for (int bucket = 0; bucket < K25_BUCKETS; bucket++) {
+    for (enum k25_bucket bucket = 0; bucket < K25_BUCKET_NONE; bucket++) {
         list[n] = (struct k25_observed){.kind = K25_OBSERVED_BUCKET, .bucket = bucket, .question = *question};
         snprintf(what[n++], 128, "a capture of one rank at this plan: time of %s", k25_bucket_names[bucket]);
     }

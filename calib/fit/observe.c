@@ -6,52 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calib/rules/operators.h"
 #include "hw/collective/slopes.h"
 #include "model/predict/slopes.h"
 #include "model/predict/uncertainty.h"
 
-const char *const k25_bucket_names[] = {"products", "experts", "attention", "small kernels", NULL};
-
 static const double NO_BETTER = 1e-4; /* the smallest sigma: less is rounding of nanoseconds */
-
-/* The bucket of a kernel class of hw. */
-static int bucket_of_call(int class)
-{
-    switch (class) {
-    case K25_KERNEL_MOE_BF16:
-    case K25_KERNEL_MOE_FP8:
-    case K25_KERNEL_MOE_INT4:
-    case K25_KERNEL_MOE_FP4:
-        return K25_BUCKET_EXPERTS;
-    case K25_KERNEL_MLA:
-    case K25_KERNEL_GQA:
-        return K25_BUCKET_ATTENTION;
-    case K25_KERNEL_ELEMENTWISE:
-        return K25_BUCKET_SMALL;
-    default:
-        return K25_BUCKET_PRODUCTS;
-    }
-}
-
-/* The bucket of a class of kernel names (calib/rules/kernels.yaml); -1 for collectives and what is no kernel. */
-static int bucket_of_name(const struct k25_rule_class *class)
-{
-    static const char *const products[] = {"dense_gemm", NULL};
-    static const char *const experts[] = {"moe_gemm", "moe_support", NULL};
-    static const char *const attention[] = {"mla", "attention", NULL};
-    static const char *const none[] = {"graph_launch", "runtime", "train", "conv", NULL};
-    static const char *const *const lists[] = {products, experts, attention, none};
-    static const int buckets[] = {K25_BUCKET_PRODUCTS, K25_BUCKET_EXPERTS, K25_BUCKET_ATTENTION, -1};
-    if (class->collective)
-        return -1;
-    for (int l = 0; l < 4; l++) {
-        for (int i = 0; lists[l][i] != NULL; i++) {
-            if (strcmp(class->name, lists[l][i]) == 0)
-                return buckets[l];
-        }
-    }
-    return K25_BUCKET_SMALL;
-}
 
 /* The seconds of a sum of parts, and its slopes where they are asked for. */
 static double sum_parts(const struct k25_question *question, const struct k25_params *params,
@@ -70,11 +30,11 @@ static double sum_parts(const struct k25_question *question, const struct k25_pa
     return sum;
 }
 
-static void weigh_bucket(const struct k25_prediction *p, int bucket, struct k25_part_weights *weights)
+static void weigh_bucket(const struct k25_prediction *p, enum k25_bucket bucket, struct k25_part_weights *weights)
 {
     for (size_t i = 0; i < p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
-        weights->kernel[i] = op->kind == K25_OP_KERNEL && bucket_of_call(op->call.class) == bucket;
+        weights->kernel[i] = k25_operator_kernel(op, p->op[i].backend).bucket == bucket;
     }
 }
 
@@ -101,7 +61,7 @@ static void weigh_allreduces(const struct k25_prediction *p, double bytes, bool 
  * kinds differ in their segments, which tells the two parts apart. With f the root, C all calls and c those of one,
  *
  *     d f^2 = sum c/C ( 2 sigma^2 dln sigma + 2 (rho segment)^2 (dln rho + dln segment) )  */
-static double jitter(const struct k25_question *question, const struct k25_prediction *p, int kind,
+static double jitter(const struct k25_question *question, const struct k25_prediction *p, enum k25_operator_kind kind,
                      const struct k25_params *params, struct k25_slopes *slopes)
 {
     struct k25_part_weights weights = {0};
@@ -114,7 +74,7 @@ static double jitter(const struct k25_question *question, const struct k25_predi
             segment += p->op[i].time / op->calls;
             continue;
         }
-        if ((int)op->kind == kind) {
+        if (op->kind == kind) {
             fixed += op->calls * sigma * sigma;
             grown += op->calls * rho * rho * segment * segment;
             calls += op->calls;
@@ -190,10 +150,13 @@ static double observe(const struct k25_observed *o, const struct k25_params *par
         return params->value[K25_SKEW_LAG];
     case K25_OBSERVED_IDLE:
         return idle(&o->question, params, &p, slopes);
-    default:
+    case K25_OBSERVED_STEP:
         if (slopes != NULL)
             k25_slopes(&o->question, params, &p, slopes);
         return p.step;
+    case K25_OBSERVED_BURST: /* above */
+    case K25_OBSERVED_KINDS:
+        break;
     }
     return sum_parts(&o->question, params, &p, &weights, slopes);
 }
@@ -231,7 +194,7 @@ static bool add(struct k25_observations *list, struct k25_observed made, double 
 }
 
 /* Mean and standard error over ranks of the time of a bucket in a step. */
-static double bucket_measured(const struct k25_capture *capture, int bucket, double *noise)
+static double bucket_measured(const struct k25_capture *capture, enum k25_bucket bucket, double *noise)
 {
     double sum = 0, squares = 0;
     int n = 0;
@@ -239,7 +202,7 @@ static double bucket_measured(const struct k25_capture *capture, int bucket, dou
         const struct k25_rank *rank = &capture->rank[r];
         double time = 0;
         for (int class = 0; class < rank->classes; class ++) {
-            if (bucket_of_name(k25_kernel_rules_describe(capture->rules, class)) == bucket)
+            if (k25_kernel_rules_describe(capture->rules, class)->bucket == bucket)
                 time += (double)rank->class_ns[class] * 1e-9;
         }
         if (rank->kept == 0)
@@ -285,9 +248,10 @@ static bool observe_allreduce(const struct k25_capture *capture, const struct k2
 
 /* How far the arrivals at the collectives of a group spread: the standard deviation of a normal sample from `matched`
  * times ranks - 1 values. */
-static bool observe_jitter(const struct k25_capture *capture, const struct k25_capture_group *group, int collective,
-                           struct k25_observed made, const struct k25_evidence_source *source,
-                           struct k25_observations *list, struct k25_error *error)
+static bool observe_jitter(const struct k25_capture *capture, const struct k25_capture_group *group,
+                           enum k25_operator_kind collective, struct k25_observed made,
+                           const struct k25_evidence_source *source, struct k25_observations *list,
+                           struct k25_error *error)
 {
     if (capture->ranks < 2 || group->matched < 2)
         return true;
@@ -299,10 +263,16 @@ static bool observe_jitter(const struct k25_capture *capture, const struct k25_c
                error);
 }
 
-/* The largest group of a class of collectives; NULL when there is none. */
-static const struct k25_capture_group *main_group(const struct k25_capture *capture, const char *class_name)
+static const char *class_of(enum k25_operator_kind collective)
 {
-    int class = k25_kernel_rules_find(capture->rules, class_name);
+    const struct k25_operator op = {.kind = collective};
+    return k25_operator_kernel(&op, 0).class;
+}
+
+/* The largest group of a kind of collectives; NULL when there is none. */
+static const struct k25_capture_group *main_group(const struct k25_capture *capture, enum k25_operator_kind collective)
+{
+    int class = k25_kernel_rules_find(capture->rules, class_of(collective));
     for (size_t i = 0; i < capture->groups; i++) {
         if (capture->group[i].class == class)
             return &capture->group[i];
@@ -322,15 +292,15 @@ bool k25_observe_capture(const struct k25_capture *capture, const struct k25_que
         made.question.plan.batch = capture->sequences;
     if (capture->context > 0)
         made.question.plan.context = capture->context;
-    for (int bucket = 0; bucket < K25_BUCKETS; bucket++) {
+    for (enum k25_bucket bucket = 0; bucket < K25_BUCKET_NONE; bucket++) {
         double noise, measured = bucket_measured(capture, bucket, &noise);
         made.kind = K25_OBSERVED_BUCKET;
         made.bucket = bucket;
         if (!add(list, made, measured, noise, source, k25_bucket_names[bucket], error))
             return false;
     }
-    const struct k25_capture_group *allreduce = main_group(capture, "allreduce");
-    const struct k25_capture_group *gather = main_group(capture, "allgather");
+    const struct k25_capture_group *allreduce = main_group(capture, K25_OP_ALLREDUCE);
+    const struct k25_capture_group *gather = main_group(capture, K25_OP_ALLGATHER);
     if (allreduce != NULL && (!observe_allreduce(capture, allreduce, made, source, list, error) ||
                               !observe_jitter(capture, allreduce, K25_OP_ALLREDUCE, made, source, list, error)))
         return false;
@@ -351,10 +321,9 @@ bool k25_observe_table(const struct k25_profiler_table *table, const struct k25_
         if (row->level != K25_LEVEL_KERNEL || row->self_device_ns <= 0)
             continue;
         const struct k25_rule_class *class = k25_kernel_rules_describe(rules, k25_kernel_rules_class(rules, row->name));
-        int bucket = bucket_of_name(class);
-        if (bucket >= 0) {
-            ns[bucket] += (double)row->self_device_ns;
-        } else if (strcmp(class->name, "allreduce") == 0) {
+        if (class->bucket != K25_BUCKET_NONE) {
+            ns[class->bucket] += (double)row->self_device_ns;
+        } else if (strcmp(class->name, class_of(K25_OP_ALLREDUCE)) == 0) {
             allreduce_ns += (double)row->self_device_ns;
             allreduces += fmax(0, (double)row->calls);
         }
@@ -366,7 +335,7 @@ bool k25_observe_table(const struct k25_profiler_table *table, const struct k25_
                         source->name);
     double steps = allreduces / p.allreduces;
     struct k25_observed made = {.question = *question, .kind = K25_OBSERVED_ALLREDUCE};
-    for (int bucket = 0; bucket < K25_BUCKETS; bucket++) {
+    for (enum k25_bucket bucket = 0; bucket < K25_BUCKET_NONE; bucket++) {
         struct k25_observed one = {.question = *question, .kind = K25_OBSERVED_BUCKET, .bucket = bucket};
         /* The printed rows are the largest ones; small kernels below the cut are missing, so their sum is not used. */
         if (bucket != K25_BUCKET_SMALL &&

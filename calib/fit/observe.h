@@ -17,16 +17,6 @@
 #include "calib/readers/profiler/table.h"
 #include "model/predict/predict.h"
 
-/* Kernels of one kind in a step, as classes of names can tell them apart. */
-enum k25_bucket {
-    K25_BUCKET_PRODUCTS, /* matrix products outside the experts, the absorption of kv_b among them */
-    K25_BUCKET_EXPERTS,  /* the routed experts with their sorting and summing */
-    K25_BUCKET_ATTENTION,
-    K25_BUCKET_SMALL, /* everything else that is no collective */
-    K25_BUCKETS,
-};
-extern const char *const k25_bucket_names[]; /* NULL-terminated */
-
 enum k25_observed_kind {
     K25_OBSERVED_BUCKET,    /* s a step */
     K25_OBSERVED_TRANSFER,  /* s of one AllReduce of `bytes` inside the step */
@@ -37,13 +27,14 @@ enum k25_observed_kind {
     K25_OBSERVED_IDLE,      /* s a step in which the GPU is idle */
     K25_OBSERVED_STEP,      /* s */
     K25_OBSERVED_BURST,     /* s of one isolated AllReduce of `bytes` on `group` */
+    K25_OBSERVED_KINDS,
 };
 
 /* What one observation compares; its context in the fit. */
 struct k25_observed {
-    int kind;       /* enum k25_observed_kind */
-    int bucket;     /* K25_OBSERVED_BUCKET */
-    int collective; /* K25_OBSERVED_JITTER: of AllReduces or of gathers (enum k25_operator_kind) */
+    enum k25_observed_kind kind;
+    enum k25_bucket bucket;            /* K25_OBSERVED_BUCKET */
+    enum k25_operator_kind collective; /* K25_OBSERVED_JITTER: of AllReduces or of gathers */
     double bytes;
     struct k25_group group;       /* K25_OBSERVED_BURST */
     struct k25_question question; /* what ran */

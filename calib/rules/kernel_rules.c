@@ -13,12 +13,17 @@
 #include "base/text.h"
 #include "base/yaml.h"
 
+const char *const k25_bucket_names[K25_BUCKETS + 1] = {
+    [K25_BUCKET_PRODUCTS] = "products",   [K25_BUCKET_EXPERTS] = "experts", [K25_BUCKET_ATTENTION] = "attention",
+    [K25_BUCKET_SMALL] = "small kernels", [K25_BUCKET_NONE] = "none",
+};
+
 enum { PARTS = 8 };
 
 enum scope { SCOPE_BASE, SCOPE_NAME, SCOPE_REGEX, SCOPES };
 static const char *const scope_keys[] = {"base", "name", "regex", NULL};
 static const char *const rule_keys[] = {"class", "base", "name", "regex", NULL};
-static const char *const class_keys[] = {"group", "collective", NULL};
+static const char *const class_keys[] = {"group", "collective", "bucket", NULL};
 static const char *const root_keys[] = {"k25sim", "version", "classes", "rules", NULL};
 
 struct part {
@@ -82,7 +87,7 @@ static bool known_keys(struct loader *l, const struct k25_yaml_node *node, const
     return true;
 }
 
-static bool add_class(struct loader *l, const char *name, const char *group, bool collective)
+static bool add_class(struct loader *l, const char *name, const char *group, bool collective, enum k25_bucket bucket)
 {
     struct k25_kernel_rules *rules = l->rules;
     char *copy = k25_arena_copy(&rules->arena, name, strlen(name));
@@ -90,8 +95,27 @@ static bool add_class(struct loader *l, const char *name, const char *group, boo
     struct k25_rule_class *added = copy == NULL || bin == NULL ? NULL : K25_LIST_ADD(rules->class, rules->classes);
     if (added == NULL)
         return no_memory(l);
-    *added = (struct k25_rule_class){copy, bin, collective};
+    *added = (struct k25_rule_class){copy, bin, collective, bucket};
     return true;
+}
+
+/* `bucket` keeps its value when `node` is not there. */
+static bool read_bucket(struct loader *l, const struct k25_yaml_node *node, const char *class, enum k25_bucket *bucket)
+{
+    char hint[160];
+    if (node == NULL)
+        return true;
+    const char *text = node->kind == K25_YAML_SCALAR ? node->text : "";
+    for (enum k25_bucket b = 0; b < K25_BUCKETS; b++) {
+        if (strcmp(k25_bucket_names[b], text) == 0) {
+            *bucket = b;
+            return true;
+        }
+    }
+    return fail(l, node,
+                "class '%.80s': bucket: unknown value '%.40s', expected one of products, experts, attention, "
+                "small kernels, none%s",
+                class, text, k25_did_you_mean(text, k25_bucket_names, hint, sizeof hint));
 }
 
 static bool read_class(struct loader *l, const struct k25_yaml_node *key, const struct k25_yaml_node *node)
@@ -99,7 +123,7 @@ static bool read_class(struct loader *l, const struct k25_yaml_node *key, const 
     const struct k25_yaml_node *group = k25_yaml_get(node, "group"), *flag = k25_yaml_get(node, "collective");
     bool collective = false;
     if (node->kind != K25_YAML_MAPPING)
-        return fail(l, node, "class '%.80s': expected a mapping of group and collective", key->text);
+        return fail(l, node, "class '%.80s': expected a mapping of group, collective and bucket", key->text);
     if (!known_keys(l, node, class_keys))
         return false;
     if (k25_kernel_rules_find(l->rules, key->text) > 0)
@@ -108,9 +132,12 @@ static bool read_class(struct loader *l, const struct k25_yaml_node *key, const 
         return fail(l, group, "class '%.80s': group: expected a name", key->text);
     if (flag != NULL && (flag->kind != K25_YAML_SCALAR || !k25_parse_bool(flag->text, &collective)))
         return fail(l, flag, "class '%.80s': collective: expected true or false", key->text);
+    enum k25_bucket bucket = collective ? K25_BUCKET_NONE : K25_BUCKET_SMALL;
+    if (!read_bucket(l, k25_yaml_get(node, "bucket"), key->text, &bucket))
+        return false;
     if (strcmp(key->text, "other") == 0) /* class 0 */
         return true;
-    return add_class(l, key->text, group == NULL ? key->text : group->text, collective);
+    return add_class(l, key->text, group == NULL ? key->text : group->text, collective, bucket);
 }
 
 /* "nccl & allreduce & !grad" into its parts. */
@@ -244,7 +271,7 @@ static struct k25_kernel_rules *build(const struct k25_yaml *yaml, const struct 
         no_memory(&main);
         return NULL;
     }
-    bool good = add_class(&main, "other", "Other", false) && read_classes(&main) &&
+    bool good = add_class(&main, "other", "Other", false, K25_BUCKET_SMALL) && read_classes(&main) &&
                 (extra == NULL || (read_classes(&front) && read_rules(&front))) && read_rules(&main);
     if (good)
         return rules;

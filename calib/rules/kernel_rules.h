@@ -3,6 +3,7 @@
  *
  *     classes:
  *       allreduce: {group: AllReduce, collective: true}
+ *       moe_gemm: {group: MoE_GEMM, bucket: experts}
  *     rules:
  *       - class: allreduce
  *         base: [cross_device_reduce, nccl & allreduce]    # any of them
@@ -29,10 +30,22 @@
 
 #define K25_KERNEL_NAME_BYTES 16384 /* a longer name is judged by its start */
 
+/* Kernels of one sort in a step, as far as classes of names can tell them apart: what the fit compares. */
+enum k25_bucket {
+    K25_BUCKET_PRODUCTS, /* matrix products outside the experts, the absorption of kv_b among them */
+    K25_BUCKET_EXPERTS,  /* the routed experts with their sorting and summing */
+    K25_BUCKET_ATTENTION,
+    K25_BUCKET_SMALL, /* everything else that is no collective */
+    K25_BUCKET_NONE,  /* collectives, and what is no kernel of a decode step */
+    K25_BUCKETS,
+};
+extern const char *const k25_bucket_names[K25_BUCKETS + 1]; /* NULL-terminated */
+
 struct k25_rule_class {
-    const char *name;  /* "moe_gemm" */
-    const char *group; /* "MoE_GEMM": a coarser bin for reports */
-    bool collective;   /* ranks wait for each other in it */
+    const char *name;       /* "moe_gemm" */
+    const char *group;      /* "MoE_GEMM": a coarser bin for reports */
+    bool collective;        /* ranks wait for each other in it */
+    enum k25_bucket bucket; /* when the file does not say: none of a collective, else small kernels */
 };
 
 struct k25_kernel_rules; /* constant once loaded: any number of threads may ask */

@@ -80,8 +80,8 @@ size_t cli_lines(const struct k25_prediction *prediction, bool every, struct cli
         const struct k25_priced *priced = &prediction->op[i];
         char name[sizeof lines->name];
         bool of_layers = every && op->layers[0] != '\0';
-        snprintf(name, sizeof name, "%s%s%s%s", op->name, of_layers ? " [" : "", of_layers ? op->layers : "",
-                 of_layers ? "]" : "");
+        snprintf(name, sizeof name, "%s%s%s%s", k25_operator_names[op->id], of_layers ? " [" : "",
+                 of_layers ? op->layers : "", of_layers ? "]" : "");
         struct cli_line *line = every ? NULL : find_line(lines, count, name);
         if (line == NULL) {
             line = &lines[count++];

@@ -29,8 +29,8 @@ void cli_answer_free(struct cli_answer *answer);
 
 /* Operators with the same name in different layer groups, taken together; with `every`, each on its own. */
 struct cli_line {
-    char name[64];         /* "q_b"; with `every` "q_b [moe]" */
-    int kind;              /* enum k25_operator_kind */
+    char name[64]; /* "q_b"; with `every` "q_b [moe]" */
+    enum k25_operator_kind kind;
     double calls;          /* a step */
     double time;           /* s a step */
     double transfer, wait; /* s a step, collectives */

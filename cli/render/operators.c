@@ -53,16 +53,16 @@ static void add_operator(struct cli_table *table, const struct cli_answer *answe
     const struct k25_operator *op = &answer->prediction.step_work.op[i];
     const struct k25_priced *priced = &answer->prediction.op[i];
     const struct k25_interval *interval = &answer->intervals.op[i];
-    static const char *const kinds[] = {"kernel", "allreduce", "allgather"};
     bool kernel = op->kind == K25_OP_KERNEL, product = kernel && op->n > 0;
     const char *bound = kernel ? k25_bound_names[priced->bound] : priced->wait > priced->transfer ? "wait" : "transfer";
     const char *backend = kernel ? "" : k25_backend_names[priced->backend];
     bool of_layers = op->layers[0] != '\0';
-    cli_table_text(table, "%s", op->name);
+    cli_table_text(table, "%s", k25_operator_names[op->id]);
     cli_table_text(table, "%s", op->layers);
-    cli_table_text(table, "%s%s%s%s", op->name, of_layers ? " [" : "", op->layers, of_layers ? "]" : "");
+    cli_table_text(table, "%s%s%s%s", k25_operator_names[op->id], of_layers ? " [" : "", op->layers,
+                   of_layers ? "]" : "");
     cli_table_text(table, "%s", k25_part_names[op->part]);
-    cli_table_text(table, "%s", kinds[op->kind]);
+    cli_table_text(table, "%s", k25_operator_kind_names[op->kind]);
     text_or_nothing(table, kernel, k25_kernel_class_names[kernel ? op->call.class : 0]);
     cli_table_number(table, op->calls);
     cli_table_number(table, op->rows);

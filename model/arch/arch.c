@@ -8,9 +8,17 @@
 
 #include "base/print.h"
 
-const char *const k25_attention_names[] = {"mla", "gqa", "gated_delta", NULL};
-const char *const k25_ffn_names[] = {"dense", "moe", NULL};
-const char *const k25_qk_norm_names[] = {"none", "head", "full", NULL};
+const char *const k25_attention_names[K25_ATTENTIONS + 1] = {
+    [K25_MLA] = "mla",
+    [K25_GQA] = "gqa",
+    [K25_GATED_DELTA] = "gated_delta",
+};
+const char *const k25_ffn_names[K25_FFNS + 1] = {[K25_DENSE] = "dense", [K25_MOE] = "moe"};
+const char *const k25_qk_norm_names[K25_QK_NORMS + 1] = {
+    [K25_QK_NORM_NONE] = "none",
+    [K25_QK_NORM_HEAD] = "head",
+    [K25_QK_NORM_FULL] = "full",
+};
 
 /* Wide enough for any model built so far, narrow enough that no product of four sizes leaves a double's 2^53. */
 #define SIZE_MAX_ELEMENTS 10000000

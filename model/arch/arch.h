@@ -17,18 +17,20 @@ enum k25_attention {
     K25_MLA,         /* multi-head latent attention: one latent of kv_lora_rank + qk_rope_dim a token */
     K25_GQA,         /* grouped-query attention (multi-head and multi-query are its ends) */
     K25_GATED_DELTA, /* gated delta-rule linear attention: a state of fixed size instead of a cache */
+    K25_ATTENTIONS,
 };
 
 enum k25_ffn {
     K25_DENSE, /* one gated feed-forward network of `dense.intermediate` */
     K25_MOE,   /* routed experts, and shared ones if the architecture has them */
+    K25_FFNS,
 };
 
 /* `count` layers that do the same work. Which of the model's layers they are does not change the cost. */
 struct k25_layers {
     int count;
-    int attention;       /* enum k25_attention */
-    int ffn;             /* enum k25_ffn */
+    enum k25_attention attention;
+    enum k25_ffn ffn;
     int window;          /* tokens a layer looks back, 0 = all of them */
     bool indexer;        /* attention reads only the tokens that the sparse indexer picks */
     bool shared_indexer; /* ... that of an earlier layer (GLM-5.2): no scores, weights and keys here */
@@ -43,17 +45,18 @@ struct k25_mla {
     int qk_nope_dim, qk_rope_dim, v_dim; /* elements a head */
 };
 
-struct k25_gqa {
-    int heads, kv_heads, head_dim;
-    int qk_norm;      /* enum k25_qk_norm */
-    bool bias;        /* biases on the q, k and v projections */
-    bool output_gate; /* the q projection is twice as wide and its second half gates the output */
-};
-
 enum k25_qk_norm {
     K25_QK_NORM_NONE,
     K25_QK_NORM_HEAD, /* each head normalised on its own: no communication */
     K25_QK_NORM_FULL, /* over all heads: one small AllReduce of the variances under tensor parallelism */
+    K25_QK_NORMS,
+};
+
+struct k25_gqa {
+    int heads, kv_heads, head_dim;
+    enum k25_qk_norm qk_norm;
+    bool bias;        /* biases on the q, k and v projections */
+    bool output_gate; /* the q projection is twice as wide and its second half gates the output */
 };
 
 struct k25_linear_attention {
@@ -103,10 +106,10 @@ struct k25_architecture {
 
 /* The format, for loading, documentation and --set. `layers` is a list, read by k25_architecture_load. */
 extern const struct k25_field k25_architecture_fields[];
-extern const struct k25_field k25_layers_fields[]; /* one entry of `layers`, a struct k25_layers */
-extern const char *const k25_attention_names[];    /* NULL-terminated, as the next two */
-extern const char *const k25_ffn_names[];
-extern const char *const k25_qk_norm_names[];
+extern const struct k25_field k25_layers_fields[];                /* one entry of `layers`, a struct k25_layers */
+extern const char *const k25_attention_names[K25_ATTENTIONS + 1]; /* NULL-terminated, as the next two */
+extern const char *const k25_ffn_names[K25_FFNS + 1];
+extern const char *const k25_qk_norm_names[K25_QK_NORMS + 1];
 
 bool k25_architecture_load(const char *path, struct k25_architecture *architecture, struct k25_inputs *inputs,
                            struct k25_error *error);

@@ -8,13 +8,19 @@
 
 #include "base/print.h"
 
-const char *const k25_tensor_names[] = {
-    "embedding",      "lm_head", "attention", "indexer", "linear_attention", "dense_ffn", "router", "routed_experts",
-    "shared_experts", "mtp",     "norm",      NULL,
+const char *const k25_tensor_names[K25_TENSORS + 1] = {
+#define X(id, key, words) [K25_T_##id] = #key,
+    K25_TENSOR_LIST(X)
+#undef X
 };
-const char *const k25_format_kind_names[] = {"bf16", "fp8", "int4", "nvfp4", "mxfp4", "fp32", NULL};
+const char *const k25_format_kind_names[K25_FORMAT_KINDS + 1] = {
+    [K25_BF16] = "bf16",   [K25_FP8] = "fp8",     [K25_INT4] = "int4",
+    [K25_NVFP4] = "nvfp4", [K25_MXFP4] = "mxfp4", [K25_FP32] = "fp32",
+};
 
-static const double kind_bits[K25_FORMAT_KINDS] = {16, 8, 4, 4, 4, 32};
+static const double kind_bits[K25_FORMAT_KINDS] = {
+    [K25_BF16] = 16, [K25_FP8] = 8, [K25_INT4] = 4, [K25_NVFP4] = 4, [K25_MXFP4] = 4, [K25_FP32] = 32,
+};
 
 static const struct k25_field format_fields[] = {
     K25_FIELD_AS(ENUM, k25_format, kind, "format", .names = k25_format_kind_names,
@@ -27,25 +33,17 @@ static const struct k25_field format_fields[] = {
     {0},
 };
 
-#define TENSOR(name, index, text)                                                                                      \
-    {                                                                                                                  \
-        .key = name, .type = K25_MAP, .offset = (index) * sizeof(struct k25_format), .fallback = "",                   \
-        .fields = format_fields, .doc = text                                                                           \
-    }
-
 static const struct k25_field tensor_fields[] = {
-    TENSOR("embedding", K25_T_EMBEDDING, "token embedding"),
-    TENSOR("lm_head", K25_T_LM_HEAD, "projection to the vocabulary"),
-    TENSOR("attention", K25_T_ATTENTION, "projections of mla or gqa attention"),
-    TENSOR("indexer", K25_T_INDEXER, "sparse-attention indexer"),
-    TENSOR("linear_attention", K25_T_LINEAR_ATTENTION, "projections of gated delta attention"),
-    TENSOR("dense_ffn", K25_T_DENSE_FFN, "feed-forward network of the dense layers"),
-    TENSOR("router", K25_T_ROUTER, "expert gate"),
-    TENSOR("routed_experts", K25_T_ROUTED_EXPERTS, "routed experts"),
-    TENSOR("shared_experts", K25_T_SHARED_EXPERTS, "shared experts and their gate"),
-    TENSOR("mtp", K25_T_MTP, "multi-token-prediction modules, whole"),
-    TENSOR("norm", K25_T_NORM, "norms, biases and other vectors"),
-    {0},
+#define X(id, name, words)                                                                                             \
+    {.key = #name,                                                                                                     \
+     .type = K25_MAP,                                                                                                  \
+     .offset = K25_T_##id * sizeof(struct k25_format),                                                                 \
+     .fallback = "",                                                                                                   \
+     .fields = format_fields,                                                                                          \
+     .doc = words},
+    K25_TENSOR_LIST(X)
+#undef X
+        {0},
 };
 
 const struct k25_field k25_weights_fields[] = {
@@ -198,7 +196,7 @@ static void count_indexer(const struct k25_architecture *a, double n[K25_TENSORS
 }
 
 /* Gate, up and down: 3 H I each network; the router H x E. */
-static void count_ffn(const struct k25_architecture *a, int ffn, double n[K25_TENSORS])
+static void count_ffn(const struct k25_architecture *a, enum k25_ffn ffn, double n[K25_TENSORS])
 {
     const struct k25_moe *m = &a->moe;
     double H = a->hidden;

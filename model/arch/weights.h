@@ -12,19 +12,25 @@
 #include "base/schema.h"
 #include "model/arch/arch.h"
 
+/*  X(identifier, key of the file, what it holds) */
+#define K25_TENSOR_LIST(X)                                                                                             \
+    X(EMBEDDING, embedding, "token embedding")                                                                         \
+    X(LM_HEAD, lm_head, "projection to the vocabulary")                                                                \
+    X(ATTENTION, attention, "projections of mla or gqa attention")                                                     \
+    X(INDEXER, indexer, "sparse-attention indexer")                                                                    \
+    X(LINEAR_ATTENTION, linear_attention, "projections of gated delta attention")                                      \
+    X(DENSE_FFN, dense_ffn, "feed-forward network of the dense layers")                                                \
+    X(ROUTER, router, "expert gate")                                                                                   \
+    X(ROUTED_EXPERTS, routed_experts, "routed experts")                                                                \
+    X(SHARED_EXPERTS, shared_experts, "shared experts and their gate")                                                 \
+    X(MTP, mtp, "multi-token-prediction modules, whole")                                                               \
+    X(NORM, norm, "norms, biases and other vectors")
+
 enum k25_tensor {
-    K25_T_EMBEDDING,
-    K25_T_LM_HEAD,
-    K25_T_ATTENTION, /* the projections of attention, of either kind */
-    K25_T_INDEXER,
-    K25_T_LINEAR_ATTENTION,
-    K25_T_DENSE_FFN,
-    K25_T_ROUTER,
-    K25_T_ROUTED_EXPERTS,
-    K25_T_SHARED_EXPERTS,
-    K25_T_MTP,  /* attention and experts of the multi-token-prediction modules */
-    K25_T_NORM, /* norms, biases and other vectors */
-    K25_TENSORS,
+#define X(id, key, words) K25_T_##id,
+    K25_TENSOR_LIST(X)
+#undef X
+        K25_TENSORS,
 };
 
 /* What a kernel multiplies with decides its class: the stored width and the arithmetic of the tensor cores. */
@@ -39,7 +45,7 @@ enum k25_format_kind {
 };
 
 struct k25_format {
-    int kind;          /* enum k25_format_kind */
+    enum k25_format_kind kind;
     double bits;       /* of one weight, without scales */
     double group;      /* weights that share one scale; 0: no scales */
     double scale_bits; /* scale and zero point of one group */
@@ -53,8 +59,8 @@ struct k25_weights {
 };
 
 extern const struct k25_field k25_weights_fields[];
-extern const char *const k25_tensor_names[];      /* NULL-terminated */
-extern const char *const k25_format_kind_names[]; /* NULL-terminated */
+extern const char *const k25_tensor_names[K25_TENSORS + 1];           /* NULL-terminated */
+extern const char *const k25_format_kind_names[K25_FORMAT_KINDS + 1]; /* NULL-terminated */
 
 bool k25_weights_load(const char *path, struct k25_weights *weights, struct k25_inputs *inputs,
                       struct k25_error *error);

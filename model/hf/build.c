@@ -159,7 +159,7 @@ static bool group_layers(const struct k25_hf_config *c, struct k25_architecture 
     return true;
 }
 
-static bool has_attention(const struct k25_architecture *a, int attention)
+static bool has_attention(const struct k25_architecture *a, enum k25_attention attention)
 {
     for (size_t i = 0; i < a->layer_groups; i++)
         if (a->layers[i].attention == attention)
@@ -167,7 +167,7 @@ static bool has_attention(const struct k25_architecture *a, int attention)
     return false;
 }
 
-static bool has_ffn(const struct k25_architecture *a, int ffn)
+static bool has_ffn(const struct k25_architecture *a, enum k25_ffn ffn)
 {
     for (size_t i = 0; i < a->layer_groups; i++)
         if (a->layers[i].ffn == ffn)

@@ -34,7 +34,7 @@ static bool list_of_layers(const struct k25_hf_config *c, const char *key, const
 }
 
 /* Kimi-K3 numbers its layers from 1 in two lists. */
-static bool read_linear_list(struct k25_hf_config *c, const char *key, int attention, bool *seen,
+static bool read_linear_list(struct k25_hf_config *c, const char *key, enum k25_attention attention, bool *seen,
                              struct k25_error *error)
 {
     const struct k25_yaml_node *list = k25_yaml_get(c->linear_attn_config, key);

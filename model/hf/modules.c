@@ -15,13 +15,13 @@
 
 enum where { EVERY, IN_MLA, IN_GQA, IN_DELTA, IN_INDEXER, IN_DENSE, IN_MOE };
 
-#define MINOR (-1) /* norms, biases and matrices too small to decide the format of their class */
+#define MINOR K25_TENSORS /* norms, biases and matrices too small to decide the format of their class */
 #define NAMES 4
 #define MAX_PATTERNS 4096 /* each is tried on every module; GLM-5's list, the longest known, has 712 */
 
 struct part {
     enum where where;
-    int class;                /* enum k25_tensor or MINOR */
+    enum k25_tensor class;    /* or MINOR */
     const char *names[NAMES]; /* below "layers.N."; the spellings of different families */
 };
 
@@ -82,7 +82,7 @@ static const struct part parts[] = {
 
 /* Outside the layers. The vision tower is not part of the model here; lists may still name it. */
 static const struct {
-    int class;
+    enum k25_tensor class; /* or MINOR */
     const char *name;
 } roots[] = {
     {K25_T_EMBEDDING, "embed_tokens"},
@@ -188,7 +188,7 @@ static bool pattern_matches(const struct pattern *pattern, const char *const *na
 }
 
 /* One module under all its names. */
-static void try_module(struct list *list, int class, const char *const *names, size_t count)
+static void try_module(struct list *list, enum k25_tensor class, const char *const *names, size_t count)
 {
     struct k25_hf_coverage *coverage = list->coverage;
     bool hit = false;
@@ -232,7 +232,7 @@ static bool applies(const struct k25_hf_config *c, const struct k25_layers *laye
 
 /* `mtp` is the index of a module, -1 for a layer of the main model. A module takes the format of its feed-forward
  * part, which holds nearly all of it; the rest of it is minor. */
-static void try_part(struct list *list, const struct part *part, int layer, int mtp, int class, int expert)
+static void try_part(struct list *list, const struct part *part, int layer, int mtp, enum k25_tensor class, int expert)
 {
     char room[2 * NAMES][96];
     const char *names[2 * NAMES];
@@ -264,7 +264,7 @@ static void try_layer(struct list *list, const struct k25_layers *kind, int laye
     if (experts == 0)
         experts = c->num_local_experts;
     for (size_t i = 0; i < PARTS; i++) {
-        int class = parts[i].class;
+        enum k25_tensor class = parts[i].class;
         if (!applies(c, kind, &parts[i]))
             continue;
         if (mtp >= 0)

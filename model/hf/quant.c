@@ -118,9 +118,9 @@ static const struct k25_format mxfp4 = {.kind = K25_MXFP4, .bits = 4, .group = 3
 
 /* What a module list can leave out. The embedding is a table and the router a bare parameter in most families;
  * engines run both in BF16 always. Norms are vectors. */
-static const int linear_classes[] = {K25_T_LM_HEAD,          K25_T_ATTENTION, K25_T_INDEXER,
-                                     K25_T_LINEAR_ATTENTION, K25_T_DENSE_FFN, K25_T_ROUTED_EXPERTS,
-                                     K25_T_SHARED_EXPERTS,   K25_T_MTP};
+static const enum k25_tensor linear_classes[] = {K25_T_LM_HEAD,          K25_T_ATTENTION, K25_T_INDEXER,
+                                                 K25_T_LINEAR_ATTENTION, K25_T_DENSE_FFN, K25_T_ROUTED_EXPERTS,
+                                                 K25_T_SHARED_EXPERTS,   K25_T_MTP};
 #define LINEAR_CLASSES (sizeof linear_classes / sizeof linear_classes[0])
 
 static bool fail_node(const struct quant *q, const struct k25_yaml_node *node, const char *key, struct k25_error *error,
@@ -134,7 +134,7 @@ static bool check_whole(const struct quant *q, const struct k25_yaml_node *list,
                         const struct k25_hf_coverage *coverage, struct k25_error *error)
 {
     for (size_t i = 0; i < LINEAR_CLASSES; i++) {
-        int class = linear_classes[i];
+        enum k25_tensor class = linear_classes[i];
         if (coverage->hit[class] == 0 || coverage->hit[class] == coverage->all[class])
             continue;
         return k25_fail_at(error, q->file, list->line, list->column,
@@ -161,7 +161,7 @@ static bool quantise_all_but(const struct quant *q, const struct k25_yaml_node *
     if (!cover(q, list, key, &coverage, error))
         return false;
     for (size_t i = 0; i < LINEAR_CLASSES; i++) {
-        int class = linear_classes[i];
+        enum k25_tensor class = linear_classes[i];
         if (class == K25_T_LM_HEAD && !lm_head)
             continue;
         if (coverage.all[class] > 0 && coverage.hit[class] == 0)
@@ -297,7 +297,7 @@ static bool read_group(const struct quant *q, const struct k25_yaml_node *node, 
     if (!linear_pass && !cover(q, g.targets, "config_groups.targets", &coverage, error))
         return false;
     for (size_t i = 0; i < LINEAR_CLASSES; i++) {
-        int class = linear_classes[i];
+        enum k25_tensor class = linear_classes[i];
         if (assigned[class] || (!linear_pass && coverage.hit[class] == 0))
             continue;
         assigned[class] = true;
@@ -321,7 +321,7 @@ static bool read_groups(const struct quant *q, struct k25_weights *w, struct k25
     if (!cover(q, q->ignore, "ignore", &ignored, error))
         return false;
     for (size_t i = 0; i < LINEAR_CLASSES; i++) {
-        int class = linear_classes[i];
+        enum k25_tensor class = linear_classes[i];
         if (assigned[class] && ignored.all[class] > 0 && ignored.hit[class] == 0)
             w->format[class] = chosen.format[class];
     }

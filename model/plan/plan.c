@@ -5,7 +5,8 @@
 
 #include "model/plan/speculation.h"
 
-const char *const k25_kv_dtype_names[] = {"bf16", "fp8", NULL};
+const char *const k25_kv_dtype_names[K25_KV_DTYPES + 1] = {[K25_KV_BF16] = "bf16", [K25_KV_FP8] = "fp8"};
+const double k25_kv_bytes[K25_KV_DTYPES] = {[K25_KV_BF16] = 2, [K25_KV_FP8] = 1};
 const char *const k25_allreduce_policy_names[K25_AR_POLICIES + 1] = {
     [K25_AR_NCCL] = "nccl",
 #define X(id, key, words) [K25_AR_##id] = #key, [K25_AR_##id##_THEN_NCCL] = #key "_then_nccl",
@@ -23,20 +24,32 @@ const struct k25_policy_info k25_policy_info[K25_AR_POLICIES] = {
 #undef X
         [K25_AR_FASTEST] = {K25_POLICY_FASTEST, K25_BACKEND_NCCL_LL},
 };
-const char *const k25_protocol_names[] = {
+const char *const k25_protocol_names[K25_PROTOCOLS + 1] = {
     [K25_PROTO_AUTO] = "auto",
 #define X(id, key, words) [K25_PROTO_##id] = #key,
     K25_NCCL_PROTOCOL_LIST(X)
 #undef X
         [K25_PROTO_ALL] = "all",
-    NULL,
 };
-const char *const k25_graph_mode_names[] = {"full", "none", NULL};
-const char *const k25_speculation_names[] = {"none", "mtp", "eagle3", "ngram", "draft", NULL};
-const char *const k25_verify_names[] = {"rows", "shared", NULL};
-const char *const k25_drafting_names[] = {"serial", "fused", "async", NULL};
-const char *const k25_dcp_exchange_names[] = {"gather", "all_to_all", NULL};
-const char *const k25_expert_exchange_names[] = {"all_to_all", "gather", NULL};
+const char *const k25_graph_mode_names[K25_GRAPH_MODES + 1] = {[K25_GRAPH_FULL] = "full", [K25_GRAPH_NONE] = "none"};
+const char *const k25_speculation_names[K25_SPEC_METHODS + 1] = {
+    [K25_SPEC_NONE] = "none",   [K25_SPEC_MTP] = "mtp",     [K25_SPEC_EAGLE3] = "eagle3",
+    [K25_SPEC_NGRAM] = "ngram", [K25_SPEC_DRAFT] = "draft",
+};
+const char *const k25_verify_names[K25_VERIFIES + 1] = {[K25_VERIFY_ROWS] = "rows", [K25_VERIFY_SHARED] = "shared"};
+const char *const k25_drafting_names[K25_DRAFTINGS + 1] = {
+    [K25_DRAFT_SERIAL] = "serial",
+    [K25_DRAFT_FUSED] = "fused",
+    [K25_DRAFT_ASYNC] = "async",
+};
+const char *const k25_dcp_exchange_names[K25_DCP_EXCHANGES + 1] = {
+    [K25_DCP_GATHER] = "gather",
+    [K25_DCP_ALLTOALL] = "all_to_all",
+};
+const char *const k25_expert_exchange_names[K25_EXPERT_EXCHANGES + 1] = {
+    [K25_EXPERTS_ALLTOALL] = "all_to_all",
+    [K25_EXPERTS_GATHER] = "gather",
+};
 
 static const struct k25_field allreduce_fields[] = {
     K25_FIELD(ENUM, k25_plan_allreduce, backend, .fallback = "nccl", .names = k25_allreduce_policy_names,
@@ -376,11 +389,6 @@ int k25_graph_rows(const struct k25_plan_graph *graph, int rows)
     int step = rows <= 256 ? 8 : 16;
     int captured = rows <= 2 ? rows : rows <= 4 ? 4 : (rows + step - 1) / step * step;
     return captured > graph->max_rows ? graph->max_rows : captured;
-}
-
-double k25_kv_bytes(int kv_dtype)
-{
-    return kv_dtype == K25_KV_FP8 ? 1 : 2;
 }
 
 struct k25_plan k25_draft_plan(const struct k25_plan *plan)

@@ -15,7 +15,7 @@
 #include "hw/topology/machine.h"
 #include "model/arch/arch.h"
 
-enum k25_kv_dtype { K25_KV_BF16, K25_KV_FP8 };
+enum k25_kv_dtype { K25_KV_BF16, K25_KV_FP8, K25_KV_DTYPES };
 
 /* Which backend an engine calls for an AllReduce: NCCL; a custom kernel, alone or up to its limits (hw/collective/
  * backend.h has them); or whichever the model finds cheaper, call by call. */
@@ -47,16 +47,25 @@ enum k25_protocol {
     K25_NCCL_PROTOCOL_LIST(X)
 #undef X
         K25_PROTO_ALL, /* NCCL_PROTO=LL,LL128,Simple: the cheapest */
+    K25_PROTOCOLS,
 };
 
-enum k25_graph_mode { K25_GRAPH_FULL, K25_GRAPH_NONE };
+enum k25_graph_mode { K25_GRAPH_FULL, K25_GRAPH_NONE, K25_GRAPH_MODES };
 
-enum k25_speculation_method { K25_SPEC_NONE, K25_SPEC_MTP, K25_SPEC_EAGLE3, K25_SPEC_NGRAM, K25_SPEC_DRAFT };
+enum k25_speculation_method {
+    K25_SPEC_NONE,
+    K25_SPEC_MTP,
+    K25_SPEC_EAGLE3,
+    K25_SPEC_NGRAM,
+    K25_SPEC_DRAFT,
+    K25_SPEC_METHODS,
+};
 
 /* How attention reads the cache while it verifies the k + 1 tokens of a sequence. */
 enum k25_verify {
     K25_VERIFY_ROWS,   /* every token as a sequence of its own (vLLM TRITON_MLA, pull request 52218) */
     K25_VERIFY_SHARED, /* one pass over the cache for all of them */
+    K25_VERIFIES,
 };
 
 /* What the engine does with the host's work between two passes of the draft. */
@@ -64,18 +73,21 @@ enum k25_drafting {
     K25_DRAFT_SERIAL, /* pays it before every pass */
     K25_DRAFT_FUSED,  /* all passes are one launch: pays it once a step */
     K25_DRAFT_ASYNC,  /* prepares the next pass while the GPU runs: pays what is longer than the pass */
+    K25_DRAFTINGS,
 };
 
 /* How decode context parallelism puts partial attention together. */
 enum k25_dcp_exchange {
     K25_DCP_GATHER,   /* gather the log-sum-exps, reduce-scatter the outputs (vLLM ag_rs) */
     K25_DCP_ALLTOALL, /* outputs and log-sum-exps in one all-to-all (vLLM a2a, SGLang) */
+    K25_DCP_EXCHANGES,
 };
 
 /* How tokens reach their experts when attention is data-parallel. */
 enum k25_expert_exchange {
     K25_EXPERTS_ALLTOALL, /* each token to the ranks of its experts, and back */
     K25_EXPERTS_GATHER,   /* all tokens to all ranks, reduce-scatter behind (vLLM allgather_reducescatter) */
+    K25_EXPERT_EXCHANGES,
 };
 
 /* Where a custom kernel ends and NCCL begins. */
@@ -91,18 +103,18 @@ struct k25_plan_allreduce {
 };
 
 struct k25_plan_graph {
-    int mode;     /* enum k25_graph_mode */
+    enum k25_graph_mode mode;
     int max_rows; /* the largest captured batch; above it the step runs eager */
 };
 
 struct k25_plan_speculation {
-    int method; /* enum k25_speculation_method */
+    enum k25_speculation_method method;
     int tokens; /* k: drafted tokens in a chain */
     /* How many drafts are accepted, as text: "" unknown; "0.49" the accepted share of the drafted tokens; "2.48" mean
      * tokens of a step; "0.83/0.60/0.45" the marginal rate of each position; "a=0.8" a constant conditional rate. */
     char acceptance[96];
-    int verify;   /* enum k25_verify */
-    int drafting; /* enum k25_drafting */
+    enum k25_verify verify;
+    enum k25_drafting drafting;
     int draft_tp; /* GPUs of the draft: 0 the plan's tp, 1 every rank drafts alone */
 };
 
@@ -128,15 +140,15 @@ struct k25_plan_levers {
 
 struct k25_plan {
     int tp, ep, dp, dcp, pp;
-    int microbatches;          /* batches under way in a pipeline; 0: as many as stages */
-    bool attention_dp;         /* attention data-parallel: each of the tp ranks has its own sequences and all heads */
-    int dcp_exchange;          /* enum k25_dcp_exchange */
-    int expert_exchange;       /* enum k25_expert_exchange */
-    int expert_rows;           /* tokens up to which the engine's small-batch expert kernel runs; 0: at any number */
-    int redundant_experts;     /* copies of popular experts, over all ranks, placed to balance them */
-    int batch;                 /* B: sequences decoding together, over all replicas */
-    double context;            /* L: mean tokens in the cache of one sequence */
-    int kv_dtype;              /* enum k25_kv_dtype */
+    int microbatches;  /* batches under way in a pipeline; 0: as many as stages */
+    bool attention_dp; /* attention data-parallel: each of the tp ranks has its own sequences and all heads */
+    enum k25_dcp_exchange dcp_exchange;
+    enum k25_expert_exchange expert_exchange;
+    int expert_rows;       /* tokens up to which the engine's small-batch expert kernel runs; 0: at any number */
+    int redundant_experts; /* copies of popular experts, over all ranks, placed to balance them */
+    int batch;             /* B: sequences decoding together, over all replicas */
+    double context;        /* L: mean tokens in the cache of one sequence */
+    enum k25_kv_dtype kv_dtype;
     double memory_utilisation; /* share of the GPU's memory that the engine may use */
     struct k25_plan_allreduce allreduce;
     struct k25_plan_graph graph;
@@ -147,15 +159,15 @@ struct k25_plan {
 
 extern const struct k25_field k25_plan_fields[];
 /* Each NULL-terminated, in the order of its enum. */
-extern const char *const k25_kv_dtype_names[];
-extern const char *const k25_allreduce_policy_names[];
-extern const char *const k25_protocol_names[];
-extern const char *const k25_graph_mode_names[];
-extern const char *const k25_speculation_names[];
-extern const char *const k25_verify_names[];
-extern const char *const k25_drafting_names[];
-extern const char *const k25_dcp_exchange_names[];
-extern const char *const k25_expert_exchange_names[];
+extern const char *const k25_kv_dtype_names[K25_KV_DTYPES + 1];
+extern const char *const k25_allreduce_policy_names[K25_AR_POLICIES + 1];
+extern const char *const k25_protocol_names[K25_PROTOCOLS + 1];
+extern const char *const k25_graph_mode_names[K25_GRAPH_MODES + 1];
+extern const char *const k25_speculation_names[K25_SPEC_METHODS + 1];
+extern const char *const k25_verify_names[K25_VERIFIES + 1];
+extern const char *const k25_drafting_names[K25_DRAFTINGS + 1];
+extern const char *const k25_dcp_exchange_names[K25_DCP_EXCHANGES + 1];
+extern const char *const k25_expert_exchange_names[K25_EXPERT_EXCHANGES + 1];
 
 /* Checks a plan against the architecture and the machine it is for: sharding that does not divide, more GPUs than
  * there are, context beyond the model's, experts or caches that do not divide, a chain of drafts without tokens. The
@@ -182,7 +194,7 @@ bool k25_graph_runs(const struct k25_plan_graph *graph, int rows);
  * Captured sizes are 1, 2, 4, then every 8 up to 256, then every 16 (vLLM's default list, vllm/config). */
 int k25_graph_rows(const struct k25_plan_graph *graph, int rows);
 
-double k25_kv_bytes(int kv_dtype); /* of one element */
+extern const double k25_kv_bytes[K25_KV_DTYPES]; /* of one element */
 
 /* The plan as the draft has it: of one rank where every rank drafts alone. */
 struct k25_plan k25_draft_plan(const struct k25_plan *plan);

@@ -6,15 +6,30 @@
 #include "model/plan/speculation.h"
 #include "model/predict/internal.h"
 
-const char *const k25_share_names[] = {
-    "attention", "ffn",  "head",   "draft", "allreduce transfer", "allreduce wait", "other collectives",
-    "gaps",      "host", "bubble", NULL};
+const char *const k25_share_names[K25_SHARES + 1] = {
+    [K25_SHARE_ATTENTION] = "attention",
+    [K25_SHARE_FFN] = "ffn",
+    [K25_SHARE_HEAD] = "head",
+    [K25_SHARE_DRAFT] = "draft",
+    [K25_SHARE_ALLREDUCE_TRANSFER] = "allreduce transfer",
+    [K25_SHARE_ALLREDUCE_WAIT] = "allreduce wait",
+    [K25_SHARE_OTHER_COLLECTIVES] = "other collectives",
+    [K25_SHARE_GAPS] = "gaps",
+    [K25_SHARE_HOST] = "host",
+    [K25_SHARE_BUBBLE] = "bubble",
+};
 
-const char *const k25_lever_names[] = {"allreduce_free", "allreduce_overlap",
-                                       "allreduce_norm", "persistent_experts",
-                                       "shared_stream",  "l2_pinned_mib",
-                                       "link_bandwidth", "link_latency",
-                                       "skew",           NULL};
+const char *const k25_lever_names[K25_LEVERS + 1] = {
+    [K25_LEVER_ALLREDUCE_FREE] = "allreduce_free",
+    [K25_LEVER_ALLREDUCE_OVERLAP] = "allreduce_overlap",
+    [K25_LEVER_ALLREDUCE_NORM] = "allreduce_norm",
+    [K25_LEVER_PERSISTENT_EXPERTS] = "persistent_experts",
+    [K25_LEVER_SHARED_STREAM] = "shared_stream",
+    [K25_LEVER_L2_PINNED] = "l2_pinned_mib",
+    [K25_LEVER_LINK_BANDWIDTH] = "link_bandwidth",
+    [K25_LEVER_LINK_LATENCY] = "link_latency",
+    [K25_LEVER_SKEW] = "skew",
+};
 
 /* ---- parts ---- */
 
@@ -124,19 +139,22 @@ static double pull(enum k25_lever lever, const struct k25_machine *machine, stru
         return levers->link_bandwidth *= 2;
     case K25_LEVER_LINK_LATENCY:
         return levers->link_latency *= 0.5;
-    default:
+    case K25_LEVER_SKEW:
         return levers->skew = 0;
+    case K25_LEVERS:
+        break;
     }
+    return NAN;
 }
 
 bool k25_ceilings(const struct k25_question *question, const struct k25_params *params,
                   struct k25_ceiling ceilings[K25_LEVERS], struct k25_error *error)
 {
     struct k25_prediction p;
-    for (int lever = 0; lever < K25_LEVERS; lever++) {
+    for (enum k25_lever lever = 0; lever < K25_LEVERS; lever++) {
         struct k25_question changed = *question;
         struct k25_plan plan = question->plan;
-        double ideal = pull((enum k25_lever)lever, question->machine, &plan.levers);
+        double ideal = pull(lever, question->machine, &plan.levers);
         if (!k25_question_replan(&changed, &plan, NULL, error))
             return false;
         k25_predict(&changed, params, &p);

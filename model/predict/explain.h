@@ -23,7 +23,7 @@ enum k25_share_id {
     K25_SHARE_BUBBLE,
     K25_SHARES,
 };
-extern const char *const k25_share_names[]; /* NULL-terminated */
+extern const char *const k25_share_names[K25_SHARES + 1]; /* NULL-terminated */
 
 struct k25_share {
     double time;                     /* s a step */
@@ -52,7 +52,7 @@ enum k25_lever {
     K25_LEVER_SKEW,
     K25_LEVERS,
 };
-extern const char *const k25_lever_names[]; /* keys of plan.levers, NULL-terminated */
+extern const char *const k25_lever_names[K25_LEVERS + 1]; /* keys of plan.levers, NULL-terminated */
 
 struct k25_ceiling {
     double ideal; /* value of the lever: 1 for a switch; links twice as fast and half as far as in the plan */

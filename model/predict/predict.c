@@ -62,8 +62,8 @@ bool k25_question_make(const struct k25_architecture *architecture, const struct
     return k25_question_replan(question, plan, inputs, error);
 }
 
-static double collective_time(const struct k25_question *question, int kind, int ranks, enum k25_backend backend,
-                              double bytes, const struct k25_params *params)
+static double collective_time(const struct k25_question *question, enum k25_operator_kind kind, enum k25_ranks ranks,
+                              enum k25_backend backend, double bytes, const struct k25_params *params)
 {
     const struct k25_group *group = &question->group[ranks];
     switch (kind) {
@@ -73,13 +73,18 @@ static double collective_time(const struct k25_question *question, int kind, int
         return k25_alltoall_time(bytes, group, params);
     case K25_OP_SEND:
         return k25_send_time(bytes, group, params);
-    default:
+    case K25_OP_ALLGATHER:
+    case K25_OP_REDUCESCATTER:
         return k25_allgather_time(backend, bytes, group, params);
+    case K25_OP_KERNEL:
+    case K25_OP_KINDS:
+        break;
     }
+    return NAN;
 }
 
-static enum k25_backend cheapest_protocol(const struct k25_question *question, int kind, int ranks, double bytes,
-                                          const struct k25_params *params)
+static enum k25_backend cheapest_protocol(const struct k25_question *question, enum k25_operator_kind kind,
+                                          enum k25_ranks ranks, double bytes, const struct k25_params *params)
 {
     enum k25_backend best = 0;
     double least = collective_time(question, kind, ranks, best, bytes, params);
@@ -93,8 +98,8 @@ static enum k25_backend cheapest_protocol(const struct k25_question *question, i
 
 /* Left to itself NCCL keeps LL up to a size and never takes LL128 on PCIe. Where NCCL_PROTO names all three, it takes
  * the cheapest. */
-static enum k25_backend nccl_protocol(const struct k25_question *question, int kind, int ranks, double bytes,
-                                      const struct k25_params *params)
+static enum k25_backend nccl_protocol(const struct k25_question *question, enum k25_operator_kind kind,
+                                      enum k25_ranks ranks, double bytes, const struct k25_params *params)
 {
     if (kind == K25_OP_ALLTOALL || kind == K25_OP_SEND)
         return K25_BACKEND_NCCL_SIMPLE; /* sends and receives have no other */
@@ -107,6 +112,7 @@ static enum k25_backend nccl_protocol(const struct k25_question *question, int k
     case K25_PROTO_ALL:
         return cheapest_protocol(question, kind, ranks, bytes, params);
     case K25_PROTO_AUTO:
+    case K25_PROTOCOLS:
         break;
     }
     /* A gather's size is that of the buffer it fills. */
@@ -188,7 +194,8 @@ double k25_wait_share(const struct k25_plan *plan, const struct k25_operator *op
 
 /* One collective as it is priced: layers repeat few different ones. */
 struct quote {
-    int kind, ranks;
+    enum k25_operator_kind kind;
+    enum k25_ranks ranks;
     enum k25_backend backend;
     double rows, message, transfer;
 };

@@ -37,7 +37,7 @@ struct k25_priced {
     double time;
     double transfer, wait;    /* collectives: time = transfer + wait */
     double floor;             /* kernels: the part that is launch floor */
-    int bound;                /* enum k25_bound (kernels) */
+    enum k25_bound bound;     /* kernels */
     enum k25_backend backend; /* collectives */
 };
 

@@ -61,7 +61,7 @@ static void slopes_of_routing(struct pass *pass, const struct k25_operator *op, 
         pairs / shape[0] * placement->pairs_tokens + distinct / shape[1] * placement->distinct_tokens;
 }
 
-static bool is_experts(int class)
+static bool is_experts(enum k25_kernel_class class)
 {
     return class >= K25_KERNEL_MOE_BF16 && class <= K25_KERNEL_MOE_FP4;
 }
@@ -132,8 +132,13 @@ static void slopes_of_transfer(const struct pass *pass, size_t i, double weight,
     case K25_OP_SEND:
         k25_send_slopes(op->message, group, pass->params, weight, slopes);
         break;
-    default:
+    case K25_OP_ALLGATHER:
+    case K25_OP_REDUCESCATTER:
         k25_allgather_slopes(backend, op->message, group, pass->params, weight, slopes);
+        break;
+    case K25_OP_KERNEL:
+    case K25_OP_KINDS:
+        break;
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "model/step/internal.h"
 
-struct k25_operator *k25_add(struct k25_builder *b, const char *name)
+struct k25_operator *k25_add(struct k25_builder *b, enum k25_operator_id id)
 {
     enum { BLOCK = 32 }; /* cleared together: one long run of zeros is written faster than many short ones */
     _Static_assert(K25_MAX_OPERATORS % BLOCK == 0, "the last block is a whole one");
@@ -12,7 +12,7 @@ struct k25_operator *k25_add(struct k25_builder *b, const char *name)
     if (b->step->count % BLOCK == 0)
         memset(op, 0, BLOCK * sizeof *op);
     b->step->count++;
-    op->name = name;
+    op->id = id;
     op->layers = b->layers;
     op->part = b->part;
     op->calls = b->calls;
@@ -34,14 +34,14 @@ static double pinned(struct k25_builder *b, const struct k25_operator *op)
     return bytes / op->calls;
 }
 
-void k25_add_gemm(struct k25_builder *b, const char *name, enum k25_tensor tensor, double n, double k)
+void k25_add_gemm(struct k25_builder *b, enum k25_operator_id id, enum k25_tensor tensor, double n, double k)
 {
-    static const int class_of[K25_FORMAT_KINDS] = {
+    static const enum k25_kernel_class class_of[K25_FORMAT_KINDS] = {
         [K25_BF16] = K25_KERNEL_GEMM_BF16, [K25_FP32] = K25_KERNEL_GEMM_BF16, [K25_FP8] = K25_KERNEL_GEMM_FP8,
         [K25_INT4] = K25_KERNEL_GEMM_INT4, [K25_NVFP4] = K25_KERNEL_GEMM_FP4, [K25_MXFP4] = K25_KERNEL_GEMM_FP4,
     };
     const struct k25_format *format = k25_format_of(b, tensor);
-    struct k25_operator *op = k25_add(b, name);
+    struct k25_operator *op = k25_add(b, id);
     op->n = n;
     op->k = k;
     op->resident = op->read = n * k * k25_weight_bytes(format);
@@ -50,9 +50,9 @@ void k25_add_gemm(struct k25_builder *b, const char *name, enum k25_tensor tenso
         op->call.bytes -= pinned(b, op);
 }
 
-void k25_add_elementwise(struct k25_builder *b, const char *name, double launches, double elements)
+void k25_add_elementwise(struct k25_builder *b, enum k25_operator_id id, double launches, double elements)
 {
-    struct k25_operator *op = k25_add(b, name);
+    struct k25_operator *op = k25_add(b, id);
     op->call = (struct k25_kernel_call){
         .class = K25_KERNEL_ELEMENTWISE,
         .launches = launches,
@@ -60,17 +60,18 @@ void k25_add_elementwise(struct k25_builder *b, const char *name, double launche
     };
 }
 
-void k25_add_norm(struct k25_builder *b, const char *name)
+void k25_add_norm(struct k25_builder *b, enum k25_operator_id id)
 {
     if (!b->plan->levers.allreduce_norm || b->tp == 1)
-        k25_add_elementwise(b, name, 1, 4 * b->architecture->hidden);
+        k25_add_elementwise(b, id, 1, 4 * b->architecture->hidden);
 }
 
-void k25_add_collective(struct k25_builder *b, const char *name, int kind, double bytes_per_row)
+void k25_add_collective(struct k25_builder *b, enum k25_operator_id id, enum k25_operator_kind kind,
+                        double bytes_per_row)
 {
     if (b->plan->tp == 1)
         return;
-    struct k25_operator *op = k25_add(b, name);
+    struct k25_operator *op = k25_add(b, id);
     op->kind = kind;
     op->message = op->rows * bytes_per_row;
 }

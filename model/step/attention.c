@@ -3,9 +3,9 @@
 #include "model/step/internal.h"
 
 /* The products that absorb kv_b into the query and the output: one small product a head. */
-static void add_absorb(struct k25_builder *b, const char *name, double heads, double n, double k)
+static void add_absorb(struct k25_builder *b, enum k25_operator_id id, double heads, double n, double k)
 {
-    struct k25_operator *op = k25_add(b, name);
+    struct k25_operator *op = k25_add(b, id);
     op->n = n;
     op->k = k;
     op->resident = op->read = heads * n * k * k25_weight_bytes(k25_format_of(b, K25_T_ATTENTION));
@@ -48,8 +48,8 @@ static struct k25_kernel_call top_k_call(const struct k25_attention_work *work)
     };
 }
 
-struct k25_kernel_call k25_context_call(int class, const struct k25_context_work *known, const struct k25_plan *plan,
-                                        const struct k25_params *params)
+struct k25_kernel_call k25_context_call(enum k25_kernel_class class, const struct k25_context_work *known,
+                                        const struct k25_plan *plan, const struct k25_params *params)
 {
     struct k25_attention_work work = known->work;
     work.context = fmin(plan->context, known->limit) / known->ranks;
@@ -66,10 +66,10 @@ struct k25_kernel_call k25_context_call(int class, const struct k25_context_work
 }
 
 /* Adds an operator that follows the context. No step has more of them than layer groups and passes of a draft. */
-static void add_context_work(struct k25_builder *b, const char *name, int class, const struct k25_attention_work *work,
-                             double limit)
+static void add_context_work(struct k25_builder *b, enum k25_operator_id id, enum k25_kernel_class class,
+                             const struct k25_attention_work *work, double limit)
 {
-    struct k25_operator *op = k25_add(b, name);
+    struct k25_operator *op = k25_add(b, id);
     struct k25_context_work *known = &b->step->context_work[b->step->context_works++];
     *known = (struct k25_context_work){(size_t)(op - b->step->op), *work, limit, b->plan->dcp};
     op->call = k25_context_call(class, known, b->plan, b->params);
@@ -83,17 +83,17 @@ static void hold_cache(struct k25_builder *b, double bytes)
 
 /* The prompt tokens that ride along attend on their own; `key_dim` and `value_dim` elements a head. What is cached of
  * the prompt lies on all ranks that share the cache and is gathered (vLLM, mla/common.py). */
-static void add_prefill(struct k25_builder *b, const struct k25_layers *layers, int class, double heads, double key_dim,
-                        double value_dim, double cache_bytes)
+static void add_prefill(struct k25_builder *b, const struct k25_layers *layers, enum k25_kernel_class class,
+                        double heads, double key_dim, double value_dim, double cache_bytes)
 {
     if (!b->prefill)
         return;
     if (b->plan->dcp > 1 && b->plan->prefill.context > 0) {
-        k25_add_collective(b, "gather_prefill_cache", K25_OP_ALLGATHER, 0);
+        k25_add_collective(b, K25_OPERATOR_GATHER_PREFILL_CACHE, K25_OP_ALLGATHER, 0);
         b->step->op[b->step->count - 1].ranks = K25_RANKS_DCP;
         b->step->op[b->step->count - 1].message = b->plan->prefill.context / b->plan->dcp * cache_bytes;
     }
-    struct k25_operator *op = k25_add(b, "prefill_attention");
+    struct k25_operator *op = k25_add(b, K25_OPERATOR_PREFILL_ATTENTION);
     op->rows = b->plan->prefill.tokens;
     double limit = reach(b, layers), context = fmin(b->plan->prefill.context, limit);
     op->call = k25_prefill_call(class, op->rows, context, limit, heads, key_dim, value_dim, cache_bytes);
@@ -106,7 +106,7 @@ static void add_prefill_heads(struct k25_builder *b, double heads)
     const struct k25_mla *mla = &b->architecture->mla;
     if (!b->prefill)
         return;
-    struct k25_operator *op = k25_add(b, "prefill_kv_b");
+    struct k25_operator *op = k25_add(b, K25_OPERATOR_PREFILL_KV_B);
     op->rows = b->plan->prefill.tokens + b->plan->prefill.context;
     op->n = heads * (mla->qk_nope_dim + mla->v_dim);
     op->k = mla->kv_lora_rank;
@@ -116,11 +116,12 @@ static void add_prefill_heads(struct k25_builder *b, double heads)
 
 /* Ranks that share a cache: each gets the queries of all, and its own outputs back. Prompt tokens do without: every
  * rank has their keys. */
-static void add_exchange(struct k25_builder *b, const char *name, int kind, double bytes_per_row)
+static void add_exchange(struct k25_builder *b, enum k25_operator_id id, enum k25_operator_kind kind,
+                         double bytes_per_row)
 {
     if (b->plan->dcp == 1)
         return;
-    k25_add_collective(b, name, kind, bytes_per_row);
+    k25_add_collective(b, id, kind, bytes_per_row);
     struct k25_operator *op = &b->step->op[b->step->count - 1];
     op->ranks = K25_RANKS_DCP;
     op->rows -= b->prefill ? b->plan->prefill.tokens : 0;
@@ -134,13 +135,14 @@ static void add_merge(struct k25_builder *b, double heads, double value_dim)
     if (d == 1)
         return;
     if (b->plan->dcp_exchange == K25_DCP_ALLTOALL) {
-        add_exchange(b, "exchange_outputs", K25_OP_ALLTOALL, (d - 1) * heads * (value_dim * K25_ACTIVATION + 4));
-        k25_add_elementwise(b, "merge_outputs", 1, (d + 1) * heads * value_dim);
+        add_exchange(b, K25_OPERATOR_EXCHANGE_OUTPUTS, K25_OP_ALLTOALL,
+                     (d - 1) * heads * (value_dim * K25_ACTIVATION + 4));
+        k25_add_elementwise(b, K25_OPERATOR_MERGE_OUTPUTS, 1, (d + 1) * heads * value_dim);
         return;
     }
-    add_exchange(b, "gather_lse", K25_OP_ALLGATHER, d * heads * 4); /* one FP32 a gathered head */
-    k25_add_elementwise(b, "merge_outputs", 1, 2 * d * heads * value_dim);
-    add_exchange(b, "scatter_outputs", K25_OP_REDUCESCATTER, heads * value_dim * K25_ACTIVATION);
+    add_exchange(b, K25_OPERATOR_GATHER_LSE, K25_OP_ALLGATHER, d * heads * 4); /* one FP32 a gathered head */
+    k25_add_elementwise(b, K25_OPERATOR_MERGE_OUTPUTS, 1, 2 * d * heads * value_dim);
+    add_exchange(b, K25_OPERATOR_SCATTER_OUTPUTS, K25_OP_REDUCESCATTER, heads * value_dim * K25_ACTIVATION);
 }
 
 /* Every prompt token scores what is in the cache and, in the mean, half of its own chunk. */
@@ -152,10 +154,10 @@ static void add_prefill_scores(struct k25_builder *b, struct k25_attention_work 
     work.sequences = 1;
     work.rows = prefill->tokens;
     work.context = (prefill->context + prefill->tokens / 2.0) / b->plan->dcp;
-    struct k25_operator *op = k25_add(b, "prefill_indexer_scores");
+    struct k25_operator *op = k25_add(b, K25_OPERATOR_PREFILL_INDEXER_SCORES);
     op->rows = work.rows;
     op->call = k25_indexer_call(&work);
-    op = k25_add(b, "prefill_indexer_top_k");
+    op = k25_add(b, K25_OPERATOR_PREFILL_INDEXER_TOP_K);
     op->rows = work.rows;
     op->call = top_k_call(&work);
 }
@@ -167,16 +169,16 @@ static void add_indexer(struct k25_builder *b)
     static const double SCALE = 4; /* bytes: one FP32 scale beside an FP8 key */
     const struct k25_indexer *indexer = &b->architecture->indexer;
     double heads = indexer->heads, dim = indexer->dim;
-    k25_add_gemm(b, "indexer_q", K25_T_INDEXER, heads * dim, b->architecture->mla.q_lora_rank);
-    k25_add_gemm(b, "indexer_k", K25_T_INDEXER, dim + heads, b->architecture->hidden);
-    k25_add_elementwise(b, "indexer_quantise", 3, 2 * (heads + 1) * dim);
+    k25_add_gemm(b, K25_OPERATOR_INDEXER_Q, K25_T_INDEXER, heads * dim, b->architecture->mla.q_lora_rank);
+    k25_add_gemm(b, K25_OPERATOR_INDEXER_K, K25_T_INDEXER, dim + heads, b->architecture->hidden);
+    k25_add_elementwise(b, K25_OPERATOR_INDEXER_QUANTISE, 3, 2 * (heads + 1) * dim);
     struct k25_attention_work work = attention_work(b);
     work.heads = heads;
     work.key_dim = dim;
     work.cache_bytes = dim + SCALE;
-    add_context_work(b, "indexer_scores", K25_KERNEL_INDEXER, &work, INFINITY);
+    add_context_work(b, K25_OPERATOR_INDEXER_SCORES, K25_KERNEL_INDEXER, &work, INFINITY);
     hold_cache(b, work.cache_bytes);
-    add_context_work(b, "indexer_top_k", K25_KERNEL_ELEMENTWISE, &work, INFINITY);
+    add_context_work(b, K25_OPERATOR_INDEXER_TOP_K, K25_KERNEL_ELEMENTWISE, &work, INFINITY);
     add_prefill_scores(b, work);
 }
 
@@ -187,7 +189,7 @@ static double latent_bytes(const struct k25_builder *b, const struct k25_layers 
     const struct k25_mla *mla = &b->architecture->mla;
     if (layers->indexer && b->plan->kv_dtype == K25_KV_FP8)
         return mla->kv_lora_rank * (1 + 4.0 / 128) + mla->qk_rope_dim * K25_ACTIVATION;
-    return (mla->kv_lora_rank + mla->qk_rope_dim) * k25_kv_bytes(b->plan->kv_dtype);
+    return (mla->kv_lora_rank + mla->qk_rope_dim) * k25_kv_bytes[b->plan->kv_dtype];
 }
 
 /* Query heads that a rank computes: where it gathers those of others, the kernel pads them, to twice their number at
@@ -206,21 +208,21 @@ static void add_mla(struct k25_builder *b, const struct k25_layers *layers)
     double query = heads * (mla->qk_nope_dim + mla->qk_rope_dim);
     double latent = mla->kv_lora_rank + mla->qk_rope_dim;
 
-    k25_add_norm(b, "attention_norm");
+    k25_add_norm(b, K25_OPERATOR_ATTENTION_NORM);
     /* The down-projections are replicated: every rank computes all of them. */
-    k25_add_gemm(b, "qkv_a", K25_T_ATTENTION, (mla->q_lora_rank ? mla->q_lora_rank : query) + latent,
+    k25_add_gemm(b, K25_OPERATOR_QKV_A, K25_T_ATTENTION, (mla->q_lora_rank ? mla->q_lora_rank : query) + latent,
                  b->widen * a->hidden);
     if (mla->q_lora_rank) {
-        k25_add_elementwise(b, "qkv_a_norm", 2, 2 * mla->q_lora_rank);
-        k25_add_gemm(b, "q_b", K25_T_ATTENTION, query, mla->q_lora_rank);
+        k25_add_elementwise(b, K25_OPERATOR_QKV_A_NORM, 2, 2 * mla->q_lora_rank);
+        k25_add_gemm(b, K25_OPERATOR_Q_B, K25_T_ATTENTION, query, mla->q_lora_rank);
     } else {
-        k25_add_elementwise(b, "kv_a_norm", 1, 2 * mla->kv_lora_rank);
+        k25_add_elementwise(b, K25_OPERATOR_KV_A_NORM, 1, 2 * mla->kv_lora_rank);
     }
     if (layers->indexer && !layers->shared_indexer)
         add_indexer(b);
-    add_absorb(b, "absorb_k", heads, mla->kv_lora_rank, mla->qk_nope_dim);
-    k25_add_elementwise(b, "rope_and_cache_write", 2, 2 * (heads * mla->qk_rope_dim + latent));
-    add_exchange(b, "gather_queries", K25_OP_ALLGATHER, heads * latent * K25_ACTIVATION);
+    add_absorb(b, K25_OPERATOR_ABSORB_K, heads, mla->kv_lora_rank, mla->qk_nope_dim);
+    k25_add_elementwise(b, K25_OPERATOR_ROPE_AND_CACHE_WRITE, 2, 2 * (heads * mla->qk_rope_dim + latent));
+    add_exchange(b, K25_OPERATOR_GATHER_QUERIES, K25_OP_ALLGATHER, heads * latent * K25_ACTIVATION);
 
     struct k25_attention_work work = attention_work(b);
     work.heads = padded_heads(b, heads);
@@ -228,14 +230,14 @@ static void add_mla(struct k25_builder *b, const struct k25_layers *layers)
     work.value_dim = mla->kv_lora_rank;
     work.cache_bytes = latent_bytes(b, layers);
     work.splits = attention_splits(b);
-    add_context_work(b, "mla_attention", K25_KERNEL_MLA, &work, reach(b, layers));
+    add_context_work(b, K25_OPERATOR_MLA_ATTENTION, K25_KERNEL_MLA, &work, reach(b, layers));
     hold_cache(b, work.cache_bytes);
     add_prefill_heads(b, heads);
     add_prefill(b, layers, K25_KERNEL_MLA, heads, mla->qk_nope_dim + mla->qk_rope_dim, mla->v_dim, work.cache_bytes);
     add_merge(b, heads, mla->kv_lora_rank);
 
-    add_absorb(b, "absorb_v", heads, mla->v_dim, mla->kv_lora_rank);
-    k25_add_gemm(b, "o_proj", K25_T_ATTENTION, a->hidden, heads * mla->v_dim);
+    add_absorb(b, K25_OPERATOR_ABSORB_V, heads, mla->v_dim, mla->kv_lora_rank);
+    k25_add_gemm(b, K25_OPERATOR_O_PROJ, K25_T_ATTENTION, a->hidden, heads * mla->v_dim);
 }
 
 static void add_gqa(struct k25_builder *b, const struct k25_layers *layers)
@@ -246,29 +248,30 @@ static void add_gqa(struct k25_builder *b, const struct k25_layers *layers)
     double kv_heads = fmax(1, gqa->kv_heads / (double)b->tp); /* fewer than ranks: each holds a copy */
     double width = gqa->head_dim;
 
-    k25_add_norm(b, "attention_norm");
-    k25_add_gemm(b, "qkv", K25_T_ATTENTION, (heads * (gqa->output_gate ? 2 : 1) + 2 * kv_heads) * width,
+    k25_add_norm(b, K25_OPERATOR_ATTENTION_NORM);
+    k25_add_gemm(b, K25_OPERATOR_QKV, K25_T_ATTENTION, (heads * (gqa->output_gate ? 2 : 1) + 2 * kv_heads) * width,
                  b->widen * a->hidden);
     if (gqa->qk_norm != K25_QK_NORM_NONE)
-        k25_add_elementwise(b, "qk_norm", gqa->qk_norm == K25_QK_NORM_FULL ? 2 : 1, 2 * (heads + kv_heads) * width);
+        k25_add_elementwise(b, K25_OPERATOR_QK_NORM, gqa->qk_norm == K25_QK_NORM_FULL ? 2 : 1,
+                            2 * (heads + kv_heads) * width);
     if (gqa->qk_norm == K25_QK_NORM_FULL && b->tp > 1) /* one FP32 variance each for queries and keys */
-        k25_add_collective(b, "allreduce_qk_norm", K25_OP_ALLREDUCE, 2 * 4);
-    k25_add_elementwise(b, "rope_and_cache_write", 2, 2 * (heads + kv_heads) * width);
-    add_exchange(b, "gather_queries", K25_OP_ALLGATHER, heads * width * K25_ACTIVATION);
+        k25_add_collective(b, K25_OPERATOR_ALLREDUCE_QK_NORM, K25_OP_ALLREDUCE, 2 * 4);
+    k25_add_elementwise(b, K25_OPERATOR_ROPE_AND_CACHE_WRITE, 2, 2 * (heads + kv_heads) * width);
+    add_exchange(b, K25_OPERATOR_GATHER_QUERIES, K25_OP_ALLGATHER, heads * width * K25_ACTIVATION);
 
     struct k25_attention_work work = attention_work(b);
     work.heads = heads * b->plan->dcp;
     work.kv_heads = kv_heads;
     work.key_dim = work.value_dim = width;
-    work.cache_bytes = 2 * kv_heads * width * k25_kv_bytes(b->plan->kv_dtype);
-    add_context_work(b, "gqa_attention", K25_KERNEL_GQA, &work, reach(b, layers));
+    work.cache_bytes = 2 * kv_heads * width * k25_kv_bytes[b->plan->kv_dtype];
+    add_context_work(b, K25_OPERATOR_GQA_ATTENTION, K25_KERNEL_GQA, &work, reach(b, layers));
     hold_cache(b, work.cache_bytes);
     add_prefill(b, layers, K25_KERNEL_GQA, heads, width, width, work.cache_bytes);
     add_merge(b, heads, width);
 
     if (gqa->output_gate)
-        k25_add_elementwise(b, "output_gate", 1, 3 * heads * width);
-    k25_add_gemm(b, "o_proj", K25_T_ATTENTION, a->hidden, heads * width);
+        k25_add_elementwise(b, K25_OPERATOR_OUTPUT_GATE, 1, 3 * heads * width);
+    k25_add_gemm(b, K25_OPERATOR_O_PROJ, K25_T_ATTENTION, a->hidden, heads * width);
 }
 
 /* Prompt tokens go through the state in chunks: it is read and written once, the arithmetic is theirs. */
@@ -276,7 +279,7 @@ static void add_prefill_state(struct k25_builder *b, double state, double state_
 {
     if (!b->prefill)
         return;
-    struct k25_operator *op = k25_add(b, "prefill_delta_rule");
+    struct k25_operator *op = k25_add(b, K25_OPERATOR_PREFILL_DELTA_RULE);
     op->rows = b->plan->prefill.tokens;
     op->call = k25_linear_call(1, 1, 1, state, 1, state_bytes);
     op->call.flops *= op->rows;
@@ -291,17 +294,17 @@ static void add_linear(struct k25_builder *b)
     double heads = l->value_heads / (double)b->tp, value = heads * l->value_dim;
     double state_bytes = l->state_bits / 8.0;
 
-    k25_add_norm(b, "attention_norm");
-    k25_add_gemm(b, "linear_in", K25_T_LINEAR_ATTENTION, 2 * key + 2 * value + 2 * heads,
+    k25_add_norm(b, K25_OPERATOR_ATTENTION_NORM);
+    k25_add_gemm(b, K25_OPERATOR_LINEAR_IN, K25_T_LINEAR_ATTENTION, 2 * key + 2 * value + 2 * heads,
                  b->widen * b->architecture->hidden);
-    k25_add_elementwise(b, "convolution", 1, (2 + l->conv_kernel) * (2 * key + value));
-    k25_add(b, "delta_rule")->call =
+    k25_add_elementwise(b, K25_OPERATOR_CONVOLUTION, 1, (2 + l->conv_kernel) * (2 * key + value));
+    k25_add(b, K25_OPERATOR_DELTA_RULE)->call =
         k25_linear_call(b->step->sequences, b->queries, heads, l->key_dim, l->value_dim, state_bytes);
     add_prefill_state(b, heads * l->key_dim * l->value_dim, state_bytes);
     b->step->state_per_sequence += b->copies * (heads * l->key_dim * l->value_dim * state_bytes +
                                                 (l->conv_kernel - 1) * (2 * key + value) * K25_ACTIVATION);
-    k25_add_elementwise(b, "gated_norm", 1, 3 * value);
-    k25_add_gemm(b, "linear_out", K25_T_LINEAR_ATTENTION, b->architecture->hidden, value);
+    k25_add_elementwise(b, K25_OPERATOR_GATED_NORM, 1, 3 * value);
+    k25_add_gemm(b, K25_OPERATOR_LINEAR_OUT, K25_T_LINEAR_ATTENTION, b->architecture->hidden, value);
 }
 
 void k25_add_attention(struct k25_builder *b, const struct k25_layers *layers)
@@ -313,9 +316,13 @@ void k25_add_attention(struct k25_builder *b, const struct k25_layers *layers)
     case K25_GQA:
         add_gqa(b, layers);
         break;
-    default:
+    case K25_GATED_DELTA:
         add_linear(b);
+        break;
+    case K25_ATTENTIONS:
+        break;
     }
     if (b->tp > 1)
-        k25_add_collective(b, "allreduce_attention", K25_OP_ALLREDUCE, b->architecture->hidden * K25_ACTIVATION);
+        k25_add_collective(b, K25_OPERATOR_ALLREDUCE_ATTENTION, K25_OP_ALLREDUCE,
+                           b->architecture->hidden * K25_ACTIVATION);
 }

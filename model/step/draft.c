@@ -4,7 +4,7 @@
 static void add_fusion(struct k25_builder *b)
 {
     double hidden = b->architecture->hidden;
-    k25_add_gemm(b, "fuse_hidden", K25_T_ATTENTION, hidden, 3 * hidden);
+    k25_add_gemm(b, K25_OPERATOR_FUSE_HIDDEN, K25_T_ATTENTION, hidden, 3 * hidden);
 }
 
 /* A multi-token-prediction module: norms of the embedding and the hidden state, their projection 2H -> H, a layer of
@@ -14,8 +14,8 @@ static void add_mtp_pass(struct k25_builder *b)
     const struct k25_architecture *a = b->architecture;
     const struct k25_layers *last = &a->layers[a->layer_groups - 1];
     b->mtp = true;
-    k25_add_elementwise(b, "mtp_norms", 2, 4 * a->hidden);
-    k25_add_gemm(b, "mtp_projection", K25_T_MTP, a->hidden, 2 * a->hidden);
+    k25_add_elementwise(b, K25_OPERATOR_MTP_NORMS, 2, 4 * a->hidden);
+    k25_add_gemm(b, K25_OPERATOR_MTP_PROJECTION, K25_T_MTP, a->hidden, 2 * a->hidden);
     k25_add_attention(b, last);
     k25_add_ffn(b, last);
     b->mtp = false;

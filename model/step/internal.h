@@ -15,7 +15,7 @@ struct k25_builder {
     const struct k25_params *params;
     struct k25_step *step;
     const char *layers; /* name of the group of layers */
-    int part;           /* of the operators being added */
+    enum k25_part part; /* of the operators being added */
     int tp;             /* ranks that share attention, dense and shared networks, vocabulary */
     double calls;       /* layers in the group, times passes of a draft */
     double copies;      /* layers in the group that hold weights of their own */
@@ -31,15 +31,16 @@ struct k25_builder {
 
 #define K25_ACTIVATION 2.0 /* bytes of an activation: BF16 between kernels */
 
-struct k25_operator *k25_add(struct k25_builder *b, const char *name);
+struct k25_operator *k25_add(struct k25_builder *b, enum k25_operator_id id);
 /* y[rows,n] = x[rows,k] W, W of `tensor`'s format. */
-void k25_add_gemm(struct k25_builder *b, const char *name, enum k25_tensor tensor, double n, double k);
+void k25_add_gemm(struct k25_builder *b, enum k25_operator_id id, enum k25_tensor tensor, double n, double k);
 /* `launches` small kernels that each move `elements` activations a row. */
-void k25_add_elementwise(struct k25_builder *b, const char *name, double launches, double elements);
+void k25_add_elementwise(struct k25_builder *b, enum k25_operator_id id, double launches, double elements);
 /* A norm that the AllReduce before it can take in. */
-void k25_add_norm(struct k25_builder *b, const char *name);
+void k25_add_norm(struct k25_builder *b, enum k25_operator_id id);
 /* Over the tp ranks; nothing when there is one. */
-void k25_add_collective(struct k25_builder *b, const char *name, int kind, double bytes_per_row);
+void k25_add_collective(struct k25_builder *b, enum k25_operator_id id, enum k25_operator_kind kind,
+                        double bytes_per_row);
 const struct k25_format *k25_format_of(const struct k25_builder *b, enum k25_tensor tensor);
 
 void k25_add_attention(struct k25_builder *b, const struct k25_layers *layers);

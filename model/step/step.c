@@ -4,8 +4,6 @@
 
 #include "model/step/internal.h"
 
-const char *const k25_part_names[] = {"attention", "ffn", "head", "draft", NULL};
-
 /* Sequences and tokens of one rank: the batch over replicas, micro-batches and, where attention is data-parallel, the
  * ranks; the one with the most counts. */
 static void count_tokens(const struct k25_plan *plan, struct k25_step *step)
@@ -22,7 +20,7 @@ static void add_sends(struct k25_builder *b)
 {
     if (b->plan->pp == 1)
         return;
-    struct k25_operator *op = k25_add(b, "send_stage");
+    struct k25_operator *op = k25_add(b, K25_OPERATOR_SEND_STAGE);
     op->kind = K25_OP_SEND;
     op->ranks = K25_RANKS_PAIR;
     op->calls = b->plan->pp - 1;

@@ -19,48 +19,12 @@
 #include "model/arch/arch.h"
 #include "model/arch/weights.h"
 #include "model/plan/plan.h"
-
-enum k25_part { K25_PART_ATTENTION, K25_PART_FFN, K25_PART_HEAD, K25_PART_DRAFT, K25_PARTS };
-
-enum k25_operator_kind {
-    K25_OP_KERNEL,
-    K25_OP_ALLREDUCE,
-    K25_OP_ALLGATHER,
-    K25_OP_REDUCESCATTER,
-    K25_OP_ALLTOALL,
-    K25_OP_SEND, /* to the next pipeline stage */
-};
-
-/* Who takes part in a collective. */
-enum k25_ranks {
-    K25_RANKS_TP,   /* the tp ranks of a replica and stage */
-    K25_RANKS_DCP,  /* the ranks that share a cache */
-    K25_RANKS_PAIR, /* two stages of a pipeline */
-    K25_RANKS_GROUPS,
-};
+#include "model/step/operator.h"
 
 /* A second, small model that drafts. */
 struct k25_draft {
     const struct k25_architecture *architecture;
     const struct k25_weights *weights;
-};
-
-struct k25_operator {
-    const char *name;   /* "q_b" */
-    const char *layers; /* which group of layers: "dense", "moe"; "" for what runs once a step */
-    int part;           /* enum k25_part */
-    int kind;           /* enum k25_operator_kind */
-    int ranks;          /* enum k25_ranks (collectives) */
-    double calls;       /* a step */
-    double copies;      /* layers that hold weights of this operator: calls, unless a draft runs it more than once */
-    bool beside;        /* runs on a second stream, beside the routed experts */
-    struct k25_kernel_call call; /* K25_OP_KERNEL: the work of one call */
-    double message;  /* collectives, bytes per rank of one call: AllReduce the full buffer, gather what a rank gives,
-                        reduce-scatter what a rank keeps, all-to-all all that a rank sends */
-    double rows;     /* tokens through one call, after padding to the graph */
-    double n, k;     /* a product's shape y[rows,n] = x[rows,k] W; 0 elsewhere */
-    double resident; /* bytes of weights that the rank holds for one call */
-    double read;     /* bytes of weights that one call reads */
 };
 
 /* The work of an operator that follows the context: attention over the cache, an indexer's scores and its pick. */
@@ -90,11 +54,9 @@ struct k25_step {
     struct k25_context_work context_work[K25_MAX_CONTEXT_WORK];
 };
 
-extern const char *const k25_part_names[];
-
 /* The call of such an operator under a plan, by the kernel class that it has. */
-struct k25_kernel_call k25_context_call(int class, const struct k25_context_work *work, const struct k25_plan *plan,
-                                        const struct k25_params *params);
+struct k25_kernel_call k25_context_call(enum k25_kernel_class class, const struct k25_context_work *work,
+                                        const struct k25_plan *plan, const struct k25_params *params);
 
 /* `draft` is read for K25_SPEC_EAGLE3 and K25_SPEC_DRAFT, else NULL. */
 void k25_step_build(const struct k25_architecture *architecture, const struct k25_weights *weights,

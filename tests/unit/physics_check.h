@@ -192,7 +192,7 @@ static inline double step_of(const struct box *box, const struct k25_params *par
 static inline const struct k25_operator *find_op(const struct k25_step *step, const char *name, int nth)
 {
     for (size_t i = 0; i < step->count; i++) {
-        if (strcmp(step->op[i].name, name) == 0 && nth-- == 0)
+        if (strcmp(k25_operator_names[step->op[i].id], name) == 0 && nth-- == 0)
             return &step->op[i];
     }
     fail_msg("no operator %s", name);

@@ -76,7 +76,7 @@ static inline const struct k25_operator *only_op(const struct k25_step *step, co
 {
     const struct k25_operator *found = NULL;
     for (size_t i = 0; i < step->count; i++) {
-        if (strcmp(step->op[i].name, name) != 0 || strcmp(step->op[i].layers, layers) != 0)
+        if (strcmp(k25_operator_names[step->op[i].id], name) != 0 || strcmp(step->op[i].layers, layers) != 0)
             continue;
         if (found != NULL)
             fail_msg("%s %s twice", layers, name);
@@ -90,14 +90,14 @@ static inline const struct k25_operator *only_op(const struct k25_step *step, co
 static inline bool has_op(const struct k25_step *step, const char *name)
 {
     for (size_t i = 0; i < step->count; i++) {
-        if (strcmp(step->op[i].name, name) == 0)
+        if (strcmp(k25_operator_names[step->op[i].id], name) == 0)
             return true;
     }
     return false;
 }
 
 /* Calls a step of a kind of collective among some ranks. */
-static inline double count_calls(const struct k25_step *step, int kind, int ranks)
+static inline double count_calls(const struct k25_step *step, enum k25_operator_kind kind, enum k25_ranks ranks)
 {
     double calls = 0;
     for (size_t i = 0; i < step->count; i++)
@@ -117,9 +117,9 @@ static inline void assert_lines(const struct k25_step *step, size_t first, const
     assert_true(first + count <= step->count);
     for (size_t i = 0; i < count; i++) {
         const struct k25_operator *op = &step->op[first + i];
-        if (strcmp(op->name, lines[i].name) != 0 || op->n != lines[i].n || op->k != lines[i].k)
-            fail_msg("%s n %g k %g where %s n %g k %g was expected", op->name, op->n, op->k, lines[i].name, lines[i].n,
-                     lines[i].k);
+        if (strcmp(k25_operator_names[op->id], lines[i].name) != 0 || op->n != lines[i].n || op->k != lines[i].k)
+            fail_msg("%s n %g k %g where %s n %g k %g was expected", k25_operator_names[op->id], op->n, op->k,
+                     lines[i].name, lines[i].n, lines[i].k);
     }
 }
 

@@ -228,8 +228,13 @@ static void refuses(void **state)
         {START "rules: {}\n", NULL, "a.yaml:3:8: rules: expected a list of rules"},
         {START "classes: []\nrules: []\n", NULL, "a.yaml:3:10: classes: expected a mapping"},
         {START "classes: {a: b}\nrules: []\n", NULL,
-         "a.yaml:3:14: class 'a': expected a mapping of group and "
-         "collective"},
+         "a.yaml:3:14: class 'a': expected a mapping of group, collective and bucket"},
+        {START "classes: {a: {bucket: expert}}\nrules: []\n", NULL,
+         "a.yaml:3:23: class 'a': bucket: unknown value 'expert', expected one of products, experts, attention, small "
+         "kernels, none, did you mean 'experts'?"},
+        {START "classes: {a: {bucket: [experts]}}\nrules: []\n", NULL,
+         "a.yaml:3:23: class 'a': bucket: unknown value '', expected one of products, experts, attention, small "
+         "kernels, none"},
         {START "classes: {a: {group: []}}\nrules: []\n", NULL, "a.yaml:3:22: class 'a': group: expected a name"},
         {START "classes: {a: {collective: maybe}}\nrules: []\n", NULL,
          "a.yaml:3:27: class 'a': collective: expected "

@@ -63,8 +63,8 @@ static void eagle3_fuses_once_and_passes_k_times(void **state)
     assert_lines(step, 1 + PASS, eagle_pass, PASS);
     for (size_t i = 0; i < 1 + 2 * PASS; i++) {
         const struct k25_operator *op = &step->op[i];
-        bool again = i > PASS, logits = strcmp(op->name, "lm_head") == 0 || strcmp(op->name, "sampling") == 0 ||
-                                        strcmp(op->name, "gather_logits") == 0;
+        bool again = i > PASS, logits = op->id == K25_OPERATOR_LM_HEAD || op->id == K25_OPERATOR_SAMPLING ||
+                                        op->id == K25_OPERATOR_GATHER_LOGITS;
         assert_true(op->part == K25_PART_DRAFT && op->calls == (again ? 2 : 1));
         assert_true(op->rows == (logits ? 3 : again ? 4 : 16)); /* 12 tokens as 16, then 3 as 4 */
         assert_string_equal(op->layers, again ? "draft again" : "draft");
@@ -129,7 +129,7 @@ static void only_the_first_layer_of_eagle3_is_wider(void **state)
     double wide[2] = {0}, narrow[2] = {0};
     for (size_t i = 0; i < step->count; i++) {
         const struct k25_operator *op = &step->op[i];
-        if (op->part == K25_PART_DRAFT && strcmp(op->name, "qkv_a") == 0)
+        if (op->part == K25_PART_DRAFT && op->id == K25_OPERATOR_QKV_A)
             (op->k == 14336 ? wide : narrow)[strcmp(op->layers, "draft") != 0] += op->calls;
     }
     assert_true(wide[0] == 1 && narrow[0] == 2 && wide[1] == 2 && narrow[1] == 4);
@@ -148,7 +148,7 @@ static void a_separate_model_runs_all_its_layers(void **state)
     box.plan.speculation.method = K25_SPEC_DRAFT;
     answer(&box, &llama.draft, &params, &p);
     /* nothing in front of the embedding; 80 layers, three more passes; 64 + 2 x 8 heads of 128 over 8 ranks */
-    assert_string_equal(step->op[0].name, "embedding");
+    assert_string_equal(k25_operator_names[step->op[0].id], "embedding");
     const struct k25_operator *first = only_op(step, "draft", "qkv"), *again = only_op(step, "draft again", "qkv");
     assert_true(first->n == 1280 && first->k == 8192 && first->calls == 80 && first->copies == 80);
     assert_true(again->calls == 240 && again->copies == 0 && first->rows == 8 && again->rows == 1);

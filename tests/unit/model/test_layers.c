@@ -67,8 +67,8 @@ static void layers_share_the_pick_of_an_indexer(void **state)
     double scored = 0, attended = 0;
     for (size_t i = 0; i < step->count; i++) {
         const struct k25_operator *op = &step->op[i];
-        scored += strcmp(op->name, "indexer_scores") == 0 ? op->calls : 0;
-        if (strcmp(op->name, "mla_attention") == 0) {
+        scored += op->id == K25_OPERATOR_INDEXER_SCORES ? op->calls : 0;
+        if (op->id == K25_OPERATOR_MLA_ATTENTION) {
             attended += op->calls;
             assert_true(op->call.bytes == 2048 * 1152.0);
         }

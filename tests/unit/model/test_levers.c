@@ -21,14 +21,14 @@ static void compare(const struct box *changed, const struct k25_params *params,
     assert_int_equal(p.step_work.count, q.step_work.count);
     for (size_t i = 0; i < p.step_work.count; i++) {
         const struct k25_operator *op = &p.step_work.op[i], *other = &q.step_work.op[i];
-        assert_string_equal(op->name, other->name);
+        assert_string_equal(k25_operator_names[op->id], k25_operator_names[other->id]);
         assert_true(op->calls == other->calls && op->message == other->message && op->rows == other->rows);
         assert_true(op->resident == other->resident && op->read == other->read);
         if (named(op))
             continue;
         if (p.op[i].transfer != q.op[i].transfer || p.op[i].floor != q.op[i].floor ||
             (op->kind == K25_OP_KERNEL ? p.op[i].time != q.op[i].time : p.op[i].wait > q.op[i].wait))
-            fail_msg("%s %s changed", op->layers, op->name);
+            fail_msg("%s %s changed", op->layers, k25_operator_names[op->id]);
     }
     assert_true(p.memory.weights == q.memory.weights && p.memory.pool_tokens == q.memory.pool_tokens);
 }
@@ -51,12 +51,12 @@ static bool collectives(const struct k25_operator *op)
 
 static bool routed(const struct k25_operator *op)
 {
-    return strcmp(op->name, "routed_experts") == 0;
+    return op->id == K25_OPERATOR_ROUTED_EXPERTS;
 }
 
 static bool shared(const struct k25_operator *op)
 {
-    return strncmp(op->name, "shared_", 7) == 0;
+    return strncmp(k25_operator_names[op->id], "shared_", 7) == 0;
 }
 
 static bool products(const struct k25_operator *op)
@@ -112,12 +112,12 @@ static void norms_inside_allreduces(void **state)
     double gone = 0;
     for (size_t i = 0; i < q.step_work.count; i++) {
         const struct k25_operator *op = &q.step_work.op[i];
-        if (strcmp(op->name, "attention_norm") == 0 || strcmp(op->name, "ffn_norm") == 0 ||
-            strcmp(op->name, "final_norm") == 0) {
+        if (op->id == K25_OPERATOR_ATTENTION_NORM || op->id == K25_OPERATOR_FFN_NORM ||
+            op->id == K25_OPERATOR_FINAL_NORM) {
             gone += q.op[i].time;
             continue;
         }
-        assert_string_equal(p.step_work.op[j].name, op->name);
+        assert_string_equal(k25_operator_names[p.step_work.op[j].id], k25_operator_names[op->id]);
         assert_true(p.op[j].transfer == q.op[i].transfer && p.op[j].wait <= q.op[i].wait);
         assert_true(op->kind != K25_OP_KERNEL || p.op[j].time == q.op[i].time);
         j++;
@@ -163,7 +163,7 @@ static void shared_experts_on_a_second_stream(void **state)
     for (size_t i = 0, j = 0; i < p.step_work.count; i++) {
         if (!shared(&p.step_work.op[i]))
             continue;
-        assert_string_equal(p.step_work.op[i].name, left[j].name);
+        assert_string_equal(k25_operator_names[p.step_work.op[i].id], left[j].name);
         assert_close(p.op[i].time, 60 * left[j].bytes / 1293.57e9, 1e-9);
         assert_true(p.op[i].time < q.op[i].time);
         j++;

@@ -18,7 +18,7 @@ static double held(const char *const *names)
     double bytes = 0;
     for (size_t i = 0; i < step.count; i++) {
         for (size_t j = 0; names[j] != NULL; j++) {
-            if (strcmp(step.op[i].name, names[j]) == 0)
+            if (strcmp(k25_operator_names[step.op[i].id], names[j]) == 0)
                 bytes += step.op[i].calls * step.op[i].resident;
         }
     }

@@ -175,7 +175,7 @@ static void beyond_the_largest_graph_runs_eager(void **state)
 static void cache_elements_have_bytes(void **state)
 {
     (void)state;
-    assert_true(k25_kv_bytes(K25_KV_BF16) == 2 && k25_kv_bytes(K25_KV_FP8) == 1);
+    assert_true(k25_kv_bytes[K25_KV_BF16] == 2 && k25_kv_bytes[K25_KV_FP8] == 1);
     assert_string_equal(k25_kv_dtype_names[K25_KV_FP8], "fp8");
     assert_string_equal(k25_allreduce_policy_names[K25_AR_FASTEST], "fastest");
     assert_string_equal(k25_protocol_names[K25_PROTO_ALL], "all");
