@@ -47,27 +47,48 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m)
     return rows[n % 3][m];
 }
 
+static bool starts_with(const char *name, const char *word)
+{
+    while (*word != '\0' && fold(*name) == fold(*word)) {
+        name++;
+        word++;
+    }
+    return *word == '\0';
+}
+
 const char *k25_nearest(const char *word, const char *const *names)
 {
     size_t length = strlen(word);
     if (length > LONGEST_NAME) {
         return NULL;
     }
-    size_t best = (length / 3 > 2 ? length / 3 : 2) + 1;
-    const char *nearest = NULL;
+    size_t best = (length / 3 > 2 ? length / 3 : 2) + 1, shortest = LONGEST_NAME + 1;
+    const char *nearest = NULL, *begun = NULL;
     for (; *names != NULL; names++) {
         size_t other = strlen(*names);
         if (other > LONGEST_NAME) {
             continue;
         }
         size_t edits = distance(word, length, *names, other);
+        if (edits == 0) {
+            return *names;
+        }
+        if (length >= 2 && other <= shortest && starts_with(*names, word)) {
+            shortest = other;
+            begun = *names;
+        }
         /* As many edits as letters is a name that shares none: for a word of two letters that is any other. */
-        if (edits < best && (edits == 0 || edits < (length > other ? length : other))) {
+        if (edits < best && edits < (length > other ? length : other)) {
             best = edits;
             nearest = *names;
         }
     }
-    return nearest;
+    return begun != NULL ? begun : nearest;
+}
+
+bool k25_is_name(const char *word, const char *name)
+{
+    return strlen(word) == strlen(name) && starts_with(name, word);
 }
 
 const char *k25_did_you_mean(const char *word, const char *const *names, char *out, size_t size)

@@ -5,11 +5,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The name in `names` (NULL-terminated) closest to `word` by optimal string alignment distance (insert,
- * delete, replace, swap neighbours), ties to the first; NULL when nothing is close enough to be meant:
- * more than max(2, length / 3) edits away, or no letter in common. Upper and lower case, '-' and '_' compare
- * equal. */
+/* The name in `names` (NULL-terminated) that `word` most likely means: the word itself; else the shortest name that
+ * starts with it (two letters or more), ties to the last, which is the newest of "box-v3" and "box-v4"; else the
+ * closest by optimal string alignment distance (insert, delete, replace, swap neighbours), ties to the first. NULL
+ * when nothing is close enough to be meant: more than max(2, length / 3) edits away, or no letter in common. Upper
+ * and lower case, '-' and '_' compare equal. */
 const char *k25_nearest(const char *word, const char *const *names);
+
+/* Whether `word` is `name`, case, '-' and '_' aside. */
+bool k25_is_name(const char *word, const char *name);
 
 /* Writes ", did you mean 'x'?" into `out` when there is a nearest name, an empty string otherwise.
  * Returns `out`. */

@@ -76,8 +76,15 @@ static const struct cli_command *find_command(const char *name, struct k25_error
     names[COMMANDS] = "help";
     names[COMMANDS + 1] = "version";
     names[COMMANDS + 2] = NULL;
-    k25_fail(error, K25_BAD_INPUT, "unknown command '%s'%s\ntry 'k25sim help'", name,
-             k25_did_you_mean(name, names, hint, sizeof hint));
+    k25_did_you_mean(name, names, hint, sizeof hint);
+    if (hint[0] != '\0') {
+        k25_fail(error, K25_BAD_INPUT, "unknown command '%s'%s\ntry 'k25sim help'", name, hint);
+        return NULL;
+    }
+    char list[256] = "";
+    for (size_t i = 0, used = 0; names[i] != NULL && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    k25_fail(error, K25_BAD_INPUT, "unknown command '%s', expected one of %s\ntry 'k25sim help'", name, list);
     return NULL;
 }
 
@@ -185,6 +192,17 @@ static enum k25_status run(const char **arguments)
                            : run_command(command, (int)cli_count((const char *const *)arguments), arguments);
 }
 
+/* An option in front of the command. */
+static void fail_option(poptContext context, int code, struct k25_error *error)
+{
+    static const char *const names[] = {"--data", "--version", "--help", NULL};
+    const char *given = poptBadOption(context, POPT_BADOPTION_NOALIAS);
+    char hint[64] = "";
+    if (code == POPT_ERROR_BADOPT && k25_did_you_mean(given, names, hint, sizeof hint)[0] == '\0')
+        snprintf(hint, sizeof hint, "; options of a command follow its name");
+    k25_fail(error, K25_BAD_INPUT, "%s '%s'%s\ntry 'k25sim help'", poptStrerror(code), given, hint);
+}
+
 int main(int argc, const char **argv)
 {
     /* Options behind the command are the command's. */
@@ -193,8 +211,7 @@ int main(int argc, const char **argv)
     enum k25_status status;
     int code = poptGetNextOpt(context);
     if (code < -1) {
-        k25_fail(&error, K25_BAD_INPUT, "%s '%s'\ntry 'k25sim help'", poptStrerror(code),
-                 poptBadOption(context, POPT_BADOPTION_NOALIAS));
+        fail_option(context, code, &error);
         status = complain("", &error);
     } else {
         status = run(poptGetArgs(context));

@@ -1,9 +1,11 @@
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "cli/cli.h"
+#include "scenarios/library/scenario.h"
 
 const char *const cli_format_names[] = {"table", "json", "csv", NULL};
 
@@ -45,6 +47,83 @@ static void all_options(const struct cli_command *command, struct poptOption out
     out[count] = (struct poptOption)POPT_TABLEEND;
 }
 
+/* What follows an option: `8` of --batch=8, or of --batch 8; "..." when nothing does. */
+static const char *value_of(const char *given)
+{
+    const char *equals = strchr(given, '=');
+    if (equals != NULL)
+        return equals + 1;
+    for (const char *const *word = cli_words; *word != NULL; word++) {
+        if (strcmp(*word, given) == 0 && word[1] != NULL && word[1][0] != '-')
+            return word[1];
+    }
+    return "...";
+}
+
+/* NULL: there is none of that name. */
+static const struct poptOption *find_option(const struct poptOption *options, const char *name)
+{
+    while (options->longName != NULL && strcmp(options->longName, name) != 0)
+        options++;
+    return options->longName != NULL ? options : NULL;
+}
+
+/* The option --format of a command says which formats it has. */
+static bool is_format(const struct poptOption *option, const char *word)
+{
+    size_t length = strlen(word);
+    const char *at = option != NULL && length > 0 ? strstr(option->descrip, word) : NULL;
+    while (at != NULL && ((at != option->descrip && at[-1] != ' ') || isalpha((unsigned char)at[length])))
+        at = strstr(at + 1, word);
+    for (const char *const *name = cli_format_names; at != NULL && *name != NULL; name++) {
+        if (strcmp(*name, word) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The key of a scenario that ends in a word; of several the one with the fewest parts. */
+struct key_search {
+    const char *word;
+    char key[96]; /* empty: none */
+    size_t parts;
+};
+
+static void compare_key(void *context, const char *path, const struct k25_field *field)
+{
+    (void)field;
+    struct key_search *search = context;
+    const char *dot = strrchr(path, '.');
+    size_t parts = 1;
+    for (const char *p = path; *p != '\0'; p++)
+        parts += *p == '.';
+    if (k25_is_name(search->word, dot != NULL ? dot + 1 : path) && (search->key[0] == '\0' || parts < search->parts)) {
+        snprintf(search->key, sizeof search->key, "%s", path);
+        search->parts = parts;
+    }
+}
+
+/* What an unknown option may have meant: a format, a key of the scenario, an option with a slip in it. `given` is the
+ * word of the command line, `bare` the name in it. */
+static void hint_option(const struct poptOption *options, const char *given, const char *bare, char *out, size_t size)
+{
+    struct key_search search = {.word = bare};
+    const char *names[OPTIONS], *nearest;
+    size_t count = 0;
+    out[0] = '\0';
+    for (const struct poptOption *o = options; o->longName != NULL; o++)
+        names[count++] = o->longName;
+    names[count] = NULL;
+    if (is_format(find_option(options, "format"), bare))
+        snprintf(out, size, ", did you mean '--format %s'?", bare);
+    k25_schema_visit(k25_scenario_fields, "", compare_key, &search);
+    k25_schema_visit(k25_plan_fields, "plan", compare_key, &search);
+    if (out[0] == '\0' && search.key[0] != '\0' && find_option(options, "set") != NULL)
+        snprintf(out, size, ", did you mean '--set %s=%.60s'?", search.key, value_of(given));
+    if (out[0] == '\0' && strlen(bare) > 1 && (nearest = k25_nearest(bare, names)) != NULL)
+        snprintf(out, size, ", did you mean '--%s'?", nearest);
+}
+
 /* "unknown option '--fromat', did you mean '--format'?" */
 static void fail_option(const struct cli_command *command, const struct poptOption *options, poptContext context,
                         int code, struct k25_error *error)
@@ -59,17 +138,10 @@ static void fail_option(const struct cli_command *command, const struct poptOpti
         cli_misused(command, error, "option '%.*s': %s", length, given, poptStrerror(code));
         return;
     }
-    const char *names[OPTIONS];
-    size_t count = 0;
-    for (const struct poptOption *o = options; o->longName != NULL; o++)
-        names[count++] = o->longName;
-    names[count] = NULL;
-    char word[128];
+    char word[128], hint[192];
     snprintf(word, sizeof word, "%.*s", length, given);
-    const char *bare = word + strspn(word, "-");
-    const char *nearest = strlen(bare) > 1 ? k25_nearest(bare, names) : NULL;
-    cli_misused(command, error, "unknown option '%s'%s%s%s", word, nearest != NULL ? ", did you mean '--" : "",
-                nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+    hint_option(options, given, word + strspn(word, "-"), hint, sizeof hint);
+    cli_misused(command, error, "unknown option '%s'%s", word, hint);
 }
 
 bool cli_read_options(const struct cli_command *command, int argc, const char **argv, int *help, poptContext *context,

@@ -23,6 +23,21 @@ static void nearest_by_each_edit(void **state)
     assert_string_equal(near("", "", "x"), "");
 }
 
+/* What somebody began to type is meant before what takes fewer edits. */
+static void nearest_completes(void **state)
+{
+    (void)state;
+    const char *scenarios[] = {"kimi-k25", "kimi-k26-v3", "kimi-k26-v4", "kimi-k26-v4-long", "tp8_bs1", NULL};
+    assert_string_equal(k25_nearest("kimi-k26", scenarios), "kimi-k26-v4"); /* one edit from kimi-k25 */
+    assert_string_equal(k25_nearest("KIMI_K26", scenarios), "kimi-k26-v4");
+    assert_string_equal(k25_nearest("kimi-k25", scenarios), "kimi-k25");
+    assert_string_equal(k25_nearest("kimi-k24", scenarios), "kimi-k25");
+    assert_string_equal(k25_nearest("kimi-k26-v4-l", scenarios), "kimi-k26-v4-long");
+    assert_string_equal(near("rec", "red", "recommend"), "recommend");
+    assert_string_equal(near("set", "settings", "set"), "set");
+    assert_null(near("r", "recommend", "x")); /* one letter begins too much */
+}
+
 static void nearest_refuses_what_was_not_meant(void **state)
 {
     (void)state;
@@ -227,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearest_by_each_edit),
+        cmocka_unit_test(nearest_completes),
         cmocka_unit_test(nearest_refuses_what_was_not_meant),
         cmocka_unit_test(nearest_is_symmetric_and_finds_edited_names),
         cmocka_unit_test(did_you_mean),
