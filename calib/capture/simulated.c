@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "calib/rules/operators.h"
 #include "calib/trace/write.h"
@@ -74,8 +75,11 @@ static bool record(void *context, const struct k25_sim_event *event)
 
 bool k25_simulated_path(const char *folder, int rank, char *out, size_t size, struct k25_error *error)
 {
-    int length =
-        snprintf(out, size, "%s/rank%d.%lld.pt.trace.json.gz", folder, rank, (long long)(K25_TRACE_BASE_NS + START_NS));
+    size_t end = strlen(folder);
+    while (end > 1 && folder[end - 1] == '/')
+        end--;
+    int length = snprintf(out, size, "%.*s/rank%d.%lld.pt.trace.json.gz", (int)end, folder, rank,
+                          (long long)(K25_TRACE_BASE_NS + START_NS));
     return (length >= 0 && (size_t)length < size) ||
            k25_fail(error, K25_BAD_INPUT, "%s: the name of the folder is too long", folder);
 }

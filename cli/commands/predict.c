@@ -88,7 +88,7 @@ const struct cli_command cli_predict = {
                "\n"
                "examples:\n"
                "  k25sim predict tp8_bs1\n"
-               "  k25sim predict tp8_bs1 --set plan.batch=32 --set plan.context=8000 --ops\n"
+               "  k25sim predict tp8_bs1 --set plan.batch=16 --set plan.context=8000 --ops\n"
                "  k25sim predict tp8_bs1 --set plan.allreduce.backend=fastest --compare tp8_bs1\n"
                "  k25sim predict my-box.yaml --inputs\n"
                "  k25sim predict my-box.yaml --format json | jq .step_ms\n",
