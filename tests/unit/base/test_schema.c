@@ -241,8 +241,9 @@ static void set_refuses(void **state)
     refuse_set("kv_dtype", "fp9",
                "--set plan.kv_dtype=fp9: unknown value 'fp9', expected one of bf16, fp8, did you mean 'fp8'?");
     refuse_set("allreduce.back", "x",
-               "--set plan.allreduce.back=x: unknown key 'back' in plan.allreduce, expected "
-               "one of backend, floor");
+               "--set plan.allreduce.back=x: unknown key 'back' in plan.allreduce, did you mean 'backend'?");
+    refuse_set("allreduce.zebra", "x",
+               "--set plan.allreduce.zebra=x: unknown key 'zebra' in plan.allreduce, expected one of backend, floor");
     refuse_set("allreduce", "x",
                "--set plan.allreduce=x: plan.allreduce is a mapping, expected one of its keys: backend, floor");
     refuse_set("stages", "x", "--set plan.stages=x: plan.stages is a list or a mapping, which only the file can set");
