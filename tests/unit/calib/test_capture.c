@@ -235,6 +235,49 @@ static void steps_left_out(void **state)
     k25_capture_free(&capture);
 }
 
+/* Six steps of so many kernels each, the first and the last among them, with an annotation that tells their batch or
+ * with a profiler's range that does not. */
+static void write_counts(const int counts[6], const char *range)
+{
+    empty_folder();
+    struct k25_trace_writer *writer = open_rank(0, 1);
+    for (int s = 0; s < 6; s++) {
+        char name[64];
+        int64_t start = START + s * PERIOD;
+        snprintf(name, sizeof name, range, s);
+        k25_trace_write_annotation(writer, name, start - 1, 60000, true, 0);
+        for (int k = 0; k < counts[s]; k++)
+            kernel(writer, GEMM, start + 500 * k, 400, 0);
+    }
+    close_rank(writer);
+}
+
+/* k: kept, p: partial, o: another batch. */
+static void expect_fates(const char *fates)
+{
+    struct k25_capture capture;
+    read_folder(&capture);
+    assert_int_equal(capture.rank[0].steps, 6);
+    for (int s = 0; s < 6; s++)
+        assert_int_equal("kpos"[capture.rank[0].step[s].fate], fates[s]);
+    k25_capture_free(&capture);
+}
+
+/* Of 100 kernels, a step at an end with 90 is whole and with 89 is cut; between, an annotation is believed. Where
+ * nobody says what a step did, one of 89 or 111 did something else. */
+static void a_tenth_of_the_kernels(void **state)
+{
+    (void)state;
+    write_counts((const int[]){90, 100, 89, 111, 100, 89}, "execute_context_0(0)_generation_4(4)");
+    expect_fates("kkkkkp");
+    write_counts((const int[]){89, 100, 89, 111, 100, 90}, "execute_context_0(0)_generation_4(4)");
+    expect_fates("pkkkkk");
+    write_counts((const int[]){100, 90, 110, 100, 89, 100}, "ProfilerStep#%d");
+    expect_fates("kkkkok");
+    write_counts((const int[]){100, 90, 111, 100, 100, 89}, "ProfilerStep#%d");
+    expect_fates("kkokkp");
+}
+
 /* Two kernels of one stream overlap by 10 us, and one copy lies inside a kernel: the union counts once. */
 static void overlap(void **state)
 {
@@ -356,12 +399,19 @@ static void no_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_ranks),        cmocka_unit_test(one_rank),
-        cmocka_unit_test(noise_of_a_minimum), cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(ranks_that_differ),  cmocka_unit_test(annotations),
-        cmocka_unit_test(steps_left_out),     cmocka_unit_test(overlap),
-        cmocka_unit_test(one_range_a_stream), cmocka_unit_test(piecewise_graphs),
-        cmocka_unit_test(no_launches),        cmocka_unit_test(no_steps),
+        cmocka_unit_test(three_ranks),
+        cmocka_unit_test(one_rank),
+        cmocka_unit_test(noise_of_a_minimum),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(ranks_that_differ),
+        cmocka_unit_test(annotations),
+        cmocka_unit_test(steps_left_out),
+        cmocka_unit_test(overlap),
+        cmocka_unit_test(one_range_a_stream),
+        cmocka_unit_test(piecewise_graphs),
+        cmocka_unit_test(no_launches),
+        cmocka_unit_test(no_steps),
+        cmocka_unit_test(a_tenth_of_the_kernels),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
