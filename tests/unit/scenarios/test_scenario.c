@@ -201,8 +201,8 @@ static void wrong_overrides_word_for_word(void **state)
         {"machine=rtx-pro-6000-8x-two-sockets",
          "--set machine=rtx-pro-6000-8x-two-sockets: unknown machine 'rtx-pro-6000-8x-two-sockets', did you mean "
          "'rtx-pro-6000-8x-two-socket'?; `k25sim list machines` shows what there is"},
-        {"architecture=kimi",
-         "--set architecture=kimi: unknown architecture 'kimi'; `k25sim list architectures` shows what there is"},
+        {"architecture=kimi", "--set architecture=kimi: unknown architecture 'kimi', did you mean 'kimi-k2.6'?; "
+                              "`k25sim list architectures` shows what there is"},
         {"machine.gpu.smss=1", "--set machine.gpu.smss=1: unknown key 'smss' in machine.gpu, did you mean 'sms'?"},
         {"load.users=1",
          "--set load.users=1: unknown key 'users' in load, expected one of short_prompt, output_max, cell_seconds, "

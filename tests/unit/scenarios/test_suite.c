@@ -234,7 +234,7 @@ static const struct {
     {{{"spec_kind", "dflash"}}, "spec_kind 'dflash' is not known"},
     {{{"kv_dtype", "nvfp4"}}, "kv_dtype 'nvfp4' is not known"},
     {{{"metric", "ttft_ms"}}, "metric 'ttft_ms' is not known"},
-    {{{"model", "kimi-k2.7"}}, "unknown architecture 'kimi-k2.7', did you mean 'kimi-k2.5'?"},
+    {{{"model", "kimi-k2.7"}}, "unknown architecture 'kimi-k2.7', did you mean 'kimi-k2.7-code'?"},
     {{{"tp", "7"}}, "plan.tp: 7 does not divide the 64 MLA heads of kimi-k2.6"},
     {{{"tp", "16"}}, "plan.tp: 16 ranks on rtx-pro-6000-8x-two-socket, which has 8 GPUs"},
     {{{"context", "300000"}}, "plan.context: 300000 tokens are more than the 262144 that kimi-k2.6 can hold"},
