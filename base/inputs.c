@@ -135,19 +135,11 @@ uint64_t k25_inputs_sum(const struct k25_inputs *inputs)
 
 const char *k25_origin_name(enum k25_origin origin)
 {
-    switch (origin) {
-    case K25_FROM_FILE:
-        return "file";
-    case K25_FROM_OVERRIDE:
-        return "override";
-    case K25_FROM_DEFAULT:
-        return "default";
-    case K25_FROM_PRIOR:
-        return "prior";
-    case K25_FROM_CALIBRATION:
-        return "calibration";
-    }
-    return "unknown";
+    static const char *const names[K25_ORIGINS] = {
+        [K25_FROM_FILE] = "file",   [K25_FROM_OVERRIDE] = "override",       [K25_FROM_DEFAULT] = "default",
+        [K25_FROM_PRIOR] = "prior", [K25_FROM_CALIBRATION] = "calibration",
+    };
+    return names[origin];
 }
 
 bool k25_inputs_fail(const struct k25_inputs *inputs, const char *path, struct k25_error *error, const char *format,

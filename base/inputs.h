@@ -19,6 +19,7 @@ enum k25_origin {
     K25_FROM_DEFAULT,     /* nobody said; the format's default */
     K25_FROM_PRIOR,       /* a parameter nobody measured */
     K25_FROM_CALIBRATION, /* a parameter set by a calibration set */
+    K25_ORIGINS,
 };
 
 struct k25_input {

@@ -9,6 +9,9 @@
 
 #include "base/text.h"
 
+/* Values of enums are stored as ints: so wide are all enums that have no larger values, on the systems we build for. */
+_Static_assert(sizeof(enum k25_type) == sizeof(int), "an enum is as wide as an int");
+
 enum { KEYS = 128, LISTED = 12, PATH = 512 };
 
 /* Where a value stands: in a file, or on the command line. */

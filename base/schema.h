@@ -19,7 +19,7 @@ enum k25_type {
     K25_BOOL, /* bool */
     K25_INT,  /* int */
     K25_REAL, /* double */
-    K25_ENUM, /* int, the index in `names` */
+    K25_ENUM, /* an enum whose values are the indices of `names` */
     K25_MAP,  /* a mapping with a table of its own, its struct embedded at `offset` */
     K25_NODE, /* const struct k25_yaml_node *: for the loader to read by hand (lists, free mappings) */
 };

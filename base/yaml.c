@@ -188,7 +188,7 @@ static bool tag_is(const char *tag, const char *name)
 /* Only the tags that say what a value is anyway: any other asks for an object of some language. */
 static bool check_tag(struct builder *builder, const yaml_char_t *given, enum k25_yaml_kind kind, yaml_mark_t mark)
 {
-    static const char *const allowed[][6] = {
+    static const char *const allowed[K25_YAML_KINDS][6] = {
         [K25_YAML_SCALAR] = {"str", "int", "float", "bool", "null"},
         [K25_YAML_SEQUENCE] = {"seq"},
         [K25_YAML_MAPPING] = {"map"},

@@ -21,7 +21,7 @@
 #define K25_YAML_ANCHORS 256
 #define K25_YAML_BYTES (16u << 20) /* the largest file read */
 
-enum k25_yaml_kind { K25_YAML_SCALAR, K25_YAML_SEQUENCE, K25_YAML_MAPPING };
+enum k25_yaml_kind { K25_YAML_SCALAR, K25_YAML_SEQUENCE, K25_YAML_MAPPING, K25_YAML_KINDS };
 
 struct k25_yaml_node {
     enum k25_yaml_kind kind;

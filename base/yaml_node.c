@@ -18,13 +18,7 @@ const struct k25_yaml_node *k25_yaml_get(const struct k25_yaml_node *node, const
 
 const char *k25_yaml_kind_name(enum k25_yaml_kind kind)
 {
-    switch (kind) {
-    case K25_YAML_SCALAR:
-        return "a value";
-    case K25_YAML_SEQUENCE:
-        return "a list";
-    case K25_YAML_MAPPING:
-        return "a mapping";
-    }
-    return "nothing";
+    static const char *const names[K25_YAML_KINDS] = {
+        [K25_YAML_SCALAR] = "a value", [K25_YAML_SEQUENCE] = "a list", [K25_YAML_MAPPING] = "a mapping"};
+    return names[kind];
 }

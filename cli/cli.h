@@ -74,8 +74,8 @@ bool cli_write(const char *path, const char *text, const struct k25_inputs *cons
 /* What `k25sim help COMMAND` prints. */
 void cli_print_help(const struct cli_command *command);
 
-enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV };
-extern const char *const cli_format_names[]; /* NULL-terminated */
+enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV, CLI_FORMATS };
+extern const char *const cli_format_names[CLI_FORMATS + 1]; /* NULL-terminated */
 
 /* `text` is the value of --format, NULL: CLI_TABLE. */
 bool cli_format(const struct cli_command *command, const char *text, enum cli_format *format, struct k25_error *error);

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "scenarios/library/scenario.h"
 
-const char *const cli_format_names[] = {"table", "json", "csv", NULL};
+const char *const cli_format_names[CLI_FORMATS + 1] = {[CLI_TABLE] = "table", [CLI_JSON] = "json", [CLI_CSV] = "csv"};
 
 const char *cli_data_folder;
 const char *const *cli_words;

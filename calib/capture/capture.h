@@ -67,8 +67,9 @@ enum k25_step_source {
     K25_STEPS_GRAPH,
     K25_STEPS_ANCHOR,
     K25_STEPS_NONE, /* no steps found: the whole file stands as one */
+    K25_STEPS_SOURCES,
 };
-extern const char *const k25_step_source_names[]; /* "gpu_annotation", ... */
+extern const char *const k25_step_source_names[K25_STEPS_SOURCES + 1]; /* "gpu_annotation", ... NULL-terminated */
 
 struct k25_rank {
     char file[512];

@@ -7,14 +7,15 @@
 #include "base/list.h"
 #include "calib/capture/internal.h"
 
-const char *const k25_step_source_names[] = {"gpu_annotation",
-                                             "cpu_annotation",
-                                             "cpu_annotation_time",
-                                             "profiler_step",
-                                             "graph_replay",
-                                             "anchor_kernel",
-                                             "none",
-                                             NULL};
+const char *const k25_step_source_names[K25_STEPS_SOURCES + 1] = {
+    [K25_STEPS_GPU_ANNOTATION] = "gpu_annotation",
+    [K25_STEPS_CPU_ANNOTATION] = "cpu_annotation",
+    [K25_STEPS_CPU_TIME] = "cpu_annotation_time",
+    [K25_STEPS_PROFILER] = "profiler_step",
+    [K25_STEPS_GRAPH] = "graph_replay",
+    [K25_STEPS_ANCHOR] = "anchor_kernel",
+    [K25_STEPS_NONE] = "none",
+};
 
 /* Times are kept in 48 bits, around the first event: 39 hours to either side. */
 #define MIDDLE ((int64_t)1 << 47)

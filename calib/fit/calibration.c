@@ -186,7 +186,7 @@ static bool load_covariance(const char *file, const struct k25_yaml_node *node, 
 }
 
 struct table_record {
-    int class;
+    enum k25_kernel_class class;
     const struct k25_yaml_node *sites;
 };
 
@@ -330,7 +330,7 @@ static bool print_residuals(FILE *out, const struct k25_residuals *residuals, st
 {
     if (k25_residuals_count(residuals) > 0)
         fprintf(out, "residuals:\n");
-    for (int class = 0; class < K25_KERNEL_CLASSES; class ++) {
+    for (enum k25_kernel_class class = 0; class < K25_KERNEL_CLASSES; class ++) {
         size_t count = residuals->table[class].count;
         if (count == 0)
             continue;

@@ -22,15 +22,15 @@ static bool make_site(const struct k25_kernel_row *row, const struct k25_params 
     return true;
 }
 
-int k25_residual_family_class(const struct k25_kernel_table *table, int family)
+enum k25_kernel_class k25_residual_family_class(const struct k25_kernel_table *table, int family)
 {
     static const struct k25_params none = {0}; /* the class does not depend on any */
     for (size_t i = 0; i < table->rows; i++) {
-        struct k25_kernel_call call = {.class = -1};
+        struct k25_kernel_call call = {.class = K25_KERNEL_CLASSES};
         if (table->row[i].family == family && k25_kernel_work_call(&table->row[i].work, &none, &call))
             return call.class;
     }
-    return -1;
+    return K25_KERNEL_CLASSES;
 }
 
 bool k25_residuals_build(const struct k25_kernel_table *table, int family, const bool *take,
@@ -38,10 +38,10 @@ bool k25_residuals_build(const struct k25_kernel_table *table, int family, const
                          struct k25_error *error)
 {
     size_t count = 0;
-    int class = k25_residual_family_class(table, family);
+    enum k25_kernel_class class = k25_residual_family_class(table, family);
     if (rows != NULL)
         *rows = 0;
-    if (class < 0)
+    if (class == K25_KERNEL_CLASSES)
         return true;
     struct k25_residual_site *site = calloc(table->rows + 1, sizeof *site);
     if (site == NULL)

@@ -20,7 +20,7 @@ bool k25_residuals_build(const struct k25_kernel_table *table, int family, const
                          const struct k25_params *params, struct k25_residuals *residuals, size_t *rows,
                          struct k25_error *error);
 
-/* The class that a family's residual table would be of; -1: none. */
-int k25_residual_family_class(const struct k25_kernel_table *table, int family);
+/* The class that a family's residual table would be of; K25_KERNEL_CLASSES: none. */
+enum k25_kernel_class k25_residual_family_class(const struct k25_kernel_table *table, int family);
 
 #endif

@@ -76,12 +76,12 @@ static bool describe_gemm(const struct k25_row_reader *r, struct k25_described_r
         return false;
     const struct k25_table_dtype *dtype = k25_table_dtype(text(r, 2));
     name_family(d, "%s %s %s", text(r, 0), text(r, 1), text(r, 2));
-    if (dtype == NULL || dtype->gemm < 0) {
+    if (dtype == NULL || dtype->gemm == K25_KERNEL_CLASSES) {
         d->skip = K25_SKIP_DTYPE;
         return true;
     }
     d->family.bar = dtype->gemm == K25_KERNEL_GEMM_BF16 ? GEMM_BAR : 0;
-    d->skip = s[0] > GEMM_ROWS ? (int)K25_SKIP_ROWS : -1;
+    d->skip = s[0] > GEMM_ROWS ? K25_SKIP_ROWS : K25_SKIPS;
     memcpy(d->row.key, s, sizeof s);
     d->row.traffic = s[1] * s[2] * dtype->bytes;
     d->row.cold_line = s[0] <= COLD_ROWS;
@@ -120,12 +120,12 @@ static bool describe_moe(const struct k25_row_reader *r, struct k25_described_ro
     name_family(d, "%s %s %s", text(r, 0), text(r, 1), text(r, 2));
     if (dtype != NULL && strcmp(dtype->name, "int4_wo") == 0)
         d->family.bar = MOE_BAR;
-    d->skip = dtype == NULL || dtype->moe < 0                                             ? (int)K25_SKIP_DTYPE
-              : alpha < 0                                                                 ? (int)K25_SKIP_ROUTING
-              : fmod(s[EXPERTS], s[EP]) != 0 || s[WIDTH] < s[TP]                          ? (int)K25_SKIP_SHARD
-              : s[TOPK] > s[EXPERTS] || s[EXPERTS] > K25_TABLE_EXPERTS || s[TOKENS] > 1e7 ? (int)K25_SKIP_OP
-                                                                                          : -1;
-    if (d->skip >= 0)
+    d->skip = dtype == NULL || dtype->moe == K25_KERNEL_CLASSES                           ? K25_SKIP_DTYPE
+              : alpha < 0                                                                 ? K25_SKIP_ROUTING
+              : fmod(s[EXPERTS], s[EP]) != 0 || s[WIDTH] < s[TP]                          ? K25_SKIP_SHARD
+              : s[TOPK] > s[EXPERTS] || s[EXPERTS] > K25_TABLE_EXPERTS || s[TOKENS] > 1e7 ? K25_SKIP_OP
+                                                                                          : K25_SKIPS;
+    if (d->skip != K25_SKIPS)
         return true;
 
     int tokens = (int)s[TOKENS], experts = (int)s[EXPERTS], topk = (int)s[TOPK], ep = (int)s[EP];
@@ -167,10 +167,10 @@ static bool describe_mla(const struct k25_row_reader *r, struct k25_described_ro
     d->family.bar = module ? MLA_BAR : 0;
     d->family.floor = module ? MODULE_FLOOR : 0;
     d->family.cold_percentile = 0.9;
-    d->skip = !module && strcmp(text(r, 2), "kernel") != 0       ? (int)K25_SKIP_SCOPE
-              : dtype == NULL || dtype->gemm < 0 || element == 0 ? (int)K25_SKIP_DTYPE
-                                                                 : -1;
-    if (d->skip >= 0)
+    d->skip = !module && strcmp(text(r, 2), "kernel") != 0                         ? K25_SKIP_SCOPE
+              : dtype == NULL || dtype->gemm == K25_KERNEL_CLASSES || element == 0 ? K25_SKIP_DTYPE
+                                                                                   : K25_SKIPS;
+    if (d->skip != K25_SKIPS)
         return true;
 
     static const double KEY = 576, VALUE = 512;
@@ -202,11 +202,11 @@ static bool describe_absorb(const struct k25_row_reader *r, struct k25_described
     bool before = strcmp(text(r, 2), "mla_gen_pre") == 0, after = strcmp(text(r, 2), "mla_gen_post") == 0;
     name_family(d, "%s %s %s", text(r, 0), text(r, 1), text(r, 3));
     /* The class computes in BF16; what an FP8 product gains or pays beyond its bytes is not in it. */
-    d->skip = dtype == NULL || dtype->bytes != 2 ? (int)K25_SKIP_DTYPE
-              : !before && !after                ? (int)K25_SKIP_OP
-              : s[1] > ABSORB_ROWS               ? (int)K25_SKIP_ROWS
-                                                 : -1;
-    if (d->skip >= 0)
+    d->skip = dtype == NULL || dtype->bytes != 2 ? K25_SKIP_DTYPE
+              : !before && !after                ? K25_SKIP_OP
+              : s[1] > ABSORB_ROWS               ? K25_SKIP_ROWS
+                                                 : K25_SKIPS;
+    if (d->skip != K25_SKIPS)
         return true;
     static const double LATENT = 512, HEAD = 128;
     d->row.key[0] = after;
@@ -229,10 +229,10 @@ static bool describe_gqa(const struct k25_row_reader *r, struct k25_described_ro
         return false;
     double element = cache_element(text(r, 3));
     name_family(d, "%s %s %s kv %s", text(r, 0), text(r, 1), text(r, 2), text(r, 3));
-    d->skip = strcmp(text(r, 2), "bfloat16") != 0 || element == 0 ? (int)K25_SKIP_DTYPE
-              : s[KV_HEADS] > s[HEADS]                            ? (int)K25_SKIP_OP
-                                                                  : -1;
-    if (d->skip >= 0)
+    d->skip = strcmp(text(r, 2), "bfloat16") != 0 || element == 0 ? K25_SKIP_DTYPE
+              : s[KV_HEADS] > s[HEADS]                            ? K25_SKIP_OP
+                                                                  : K25_SKIPS;
+    if (d->skip != K25_SKIPS)
         return true;
     double context = window > 0 ? fmin(window, s[CONTEXT]) : s[CONTEXT];
     /* FlashAttention 2 packs the queries of a key-value head into one tile, and splits the context, only for
@@ -287,16 +287,16 @@ static bool describe_collective(const struct k25_row_reader *r, struct k25_descr
     bool gather = strcmp(op, "all_gather") == 0 || strcmp(op, "reduce_scatter") == 0;
     name_family(d, "%s %s %s %s %g GPUs %s", text(r, 0), text(r, 1), op, text(r, 4), s[0], range);
     snprintf(d->group, sizeof d->group, "%.50s %.50s %s", text(r, 0), text(r, 1), reduce ? "reduce" : "gather");
-    d->skip = !nccl && !custom                             ? (int)K25_SKIP_BACKEND
-              : !reduce && !(nccl && gather)               ? (int)K25_SKIP_OP
-              : custom && strcmp(text(r, 2), "graph") != 0 ? (int)K25_SKIP_EAGER
-              : nccl && strcmp(text(r, 4), "half") != 0    ? (int)K25_SKIP_DTYPE
-              : most > 0 && s[0] > most                    ? (int)K25_SKIP_FALLBACK
-              : s[0] < 2                                   ? (int)K25_SKIP_OP
-              : s[0] > r->machine->gpus                    ? (int)K25_SKIP_GPUS
-                                                           : -1;
-    d->family.bar = d->skip < 0 && reduce && strcmp(range, "1 KB-1 MB") == 0 ? COLLECTIVE_BAR : 0;
-    if (d->skip >= 0)
+    d->skip = !nccl && !custom                             ? K25_SKIP_BACKEND
+              : !reduce && !(nccl && gather)               ? K25_SKIP_OP
+              : custom && strcmp(text(r, 2), "graph") != 0 ? K25_SKIP_EAGER
+              : nccl && strcmp(text(r, 4), "half") != 0    ? K25_SKIP_DTYPE
+              : most > 0 && s[0] > most                    ? K25_SKIP_FALLBACK
+              : s[0] < 2                                   ? K25_SKIP_OP
+              : s[0] > r->machine->gpus                    ? K25_SKIP_GPUS
+                                                           : K25_SKIPS;
+    d->family.bar = d->skip == K25_SKIPS && reduce && strcmp(range, "1 KB-1 MB") == 0 ? COLLECTIVE_BAR : 0;
+    if (d->skip != K25_SKIPS)
         return true;
     d->row.key[0] = s[1];
     d->row.work.kind = custom ? K25_WORK_CUSTOM : reduce ? K25_WORK_ALLREDUCE : K25_WORK_ALLGATHER;

@@ -21,7 +21,7 @@ struct k25_row_reader {
 struct k25_described_row {
     struct k25_kernel_family family; /* name, bar and cold line */
     char group[192];                 /* families that name the same group share a fit */
-    int skip;                        /* enum k25_skip, -1: priced */
+    enum k25_skip skip;              /* K25_SKIPS: priced */
     struct k25_kernel_row row;       /* shape, traffic, latency, work */
 };
 

@@ -7,6 +7,12 @@
 #include "calib/kernels/residual.h"
 #include "calib/kernels/table.h"
 
+const char *const k25_row_use_names[K25_ROW_USES + 1] = {
+    [K25_ROW_WARM] = "warm",
+    [K25_ROW_FITTED] = "fitted",
+    [K25_ROW_SCORED] = "scored",
+};
+
 static const double SIGMA = 0.08;     /* relative noise of a row, and what a formula of few parameters leaves */
 static const double WARM_SHARE = 0.9; /* of the cold line: below it a row did not come from DRAM */
 
@@ -62,7 +68,7 @@ static void cold_line(const struct k25_kernel_table *table, struct span span, co
 
 /* Sets aside the warm rows and numbers the others: even ones are fitted, odd ones scored. */
 static void split(const struct k25_kernel_table *table, struct span span, struct k25_kernel_score *score,
-                  unsigned char *use)
+                  enum k25_row_use *use)
 {
     size_t number = 0;
     for (size_t i = span.first; i < span.end; i++) {
@@ -78,7 +84,7 @@ static void split(const struct k25_kernel_table *table, struct span span, struct
 }
 
 static bool fit_group(const struct k25_kernel_table *table, int group, const struct k25_priors *priors,
-                      const unsigned char *use, struct k25_fit *fit, struct k25_error *error)
+                      const enum k25_row_use *use, struct k25_fit *fit, struct k25_error *error)
 {
     struct k25_observation *observation = calloc(table->rows + 1, sizeof *observation);
     if (observation == NULL)
@@ -106,7 +112,7 @@ static void statistics(double *errors, size_t count, double *median, double *mea
 }
 
 static void judge(const struct k25_kernel_table *table, struct span span, const struct k25_fit *fit, double bar,
-                  const unsigned char *use, double *predicted, double *scratch, struct k25_kernel_score *score)
+                  const enum k25_row_use *use, double *predicted, double *scratch, struct k25_kernel_score *score)
 {
     size_t count = 0;
     for (size_t i = span.first; i < span.end; i++) {
@@ -124,7 +130,7 @@ static void judge(const struct k25_kernel_table *table, struct span span, const 
 }
 
 /* The same with a table made of the fitted rows on top. */
-static bool judge_table(const struct k25_kernel_table *table, int family, struct span span, const unsigned char *use,
+static bool judge_table(const struct k25_kernel_table *table, int family, struct span span, const enum k25_row_use *use,
                         double *scratch, struct k25_kernel_score *score, struct k25_error *error)
 {
     struct k25_residuals residuals = {0};
@@ -182,8 +188,8 @@ static bool score_group(const struct k25_kernel_table *table, int group, const s
     return ok;
 }
 
-bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors, unsigned char *use,
-                            struct k25_error *error)
+bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors,
+                            enum k25_row_use *use, struct k25_error *error)
 {
     double *scratch = calloc(table->rows + 1, sizeof *scratch);
     struct k25_kernel_scores scores = {calloc((size_t)table->families + 1, sizeof *scores.family), use, NULL};

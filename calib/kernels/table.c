@@ -7,22 +7,22 @@
 #include "base/list.h"
 #include "calib/kernels/rows.h"
 
-const char *const k25_table_kind_names[] = {
-    "gemm", "moe", "mla_decode", "mla_absorb", "attention", "collective", NULL,
+const char *const k25_table_kind_names[K25_TABLE_KINDS + 1] = {
+    [K25_TABLE_GEMM] = "gemm",         [K25_TABLE_MOE] = "moe",       [K25_TABLE_MLA] = "mla_decode",
+    [K25_TABLE_ABSORB] = "mla_absorb", [K25_TABLE_GQA] = "attention", [K25_TABLE_COLLECTIVE] = "collective",
 };
 
-const char *const k25_skip_reasons[] = {
-    "a data type that no formula prices",
-    "unknown routing",
-    "experts or columns that the ranks do not divide",
-    "unknown scope",
-    "more rows of x than are scored (256 of a product, 1024 of an absorption)",
-    "an operation that no formula prices",
-    "unknown backend",
-    "eager mode: measures the host",
-    "custom AllReduce on more than 2 PCIe GPUs: falls back to NCCL",
-    "more GPUs than the machine has",
-    NULL,
+const char *const k25_skip_reasons[K25_SKIPS + 1] = {
+    [K25_SKIP_DTYPE] = "a data type that no formula prices",
+    [K25_SKIP_ROUTING] = "unknown routing",
+    [K25_SKIP_SHARD] = "experts or columns that the ranks do not divide",
+    [K25_SKIP_SCOPE] = "unknown scope",
+    [K25_SKIP_ROWS] = "more rows of x than are scored (256 of a product, 1024 of an absorption)",
+    [K25_SKIP_OP] = "an operation that no formula prices",
+    [K25_SKIP_BACKEND] = "unknown backend",
+    [K25_SKIP_EAGER] = "eager mode: measures the host",
+    [K25_SKIP_FALLBACK] = "custom AllReduce on more than 2 PCIe GPUs: falls back to NCCL",
+    [K25_SKIP_GPUS] = "more GPUs than the machine has",
 };
 
 typedef char group_name[192];
@@ -37,7 +37,7 @@ static bool recognise(struct reader *r)
 {
     int best = 0, best_missing = K25_TABLE_COLUMNS + 1;
     const char *lacks = "";
-    for (int kind = 0; kind < K25_TABLE_KINDS; kind++) {
+    for (enum k25_table_kind kind = 0; kind < K25_TABLE_KINDS; kind++) {
         const char *first = NULL;
         int missing = 0;
         for (int i = 0; k25_table_formats[kind].columns[i] != NULL; i++) {
@@ -103,7 +103,7 @@ static bool add_row(struct reader *r)
     if (family < 0)
         return k25_fail(r->at.error, K25_RESOURCE, "%s: out of memory", r->at.csv->file);
     table->family[family].rows++;
-    if (d.skip >= 0) {
+    if (d.skip != K25_SKIPS) {
         table->family[family].skipped[d.skip]++;
         return true;
     }

@@ -40,7 +40,7 @@ enum k25_table_kind {
     K25_TABLE_COLLECTIVE,
     K25_TABLE_KINDS,
 };
-extern const char *const k25_table_kind_names[]; /* NULL-terminated */
+extern const char *const k25_table_kind_names[K25_TABLE_KINDS + 1]; /* NULL-terminated */
 
 /* Why a row is not priced. */
 enum k25_skip {
@@ -54,9 +54,9 @@ enum k25_skip {
     K25_SKIP_EAGER,
     K25_SKIP_FALLBACK,
     K25_SKIP_GPUS,
-    K25_SKIPS,
+    K25_SKIPS, /* it is priced */
 };
-extern const char *const k25_skip_reasons[]; /* for people; NULL-terminated */
+extern const char *const k25_skip_reasons[K25_SKIPS + 1]; /* for people; NULL-terminated */
 
 #define K25_ROW_KEYS 8
 struct k25_kernel_row {
@@ -98,7 +98,8 @@ void k25_kernel_table_free(struct k25_kernel_table *table);
 /* One row as an observation with relative noise `sigma`; it points into the table. */
 struct k25_observation k25_kernel_observation(const struct k25_kernel_row *row, double sigma);
 
-enum k25_row_use { K25_ROW_WARM, K25_ROW_FITTED, K25_ROW_SCORED };
+enum k25_row_use { K25_ROW_WARM, K25_ROW_FITTED, K25_ROW_SCORED, K25_ROW_USES };
+extern const char *const k25_row_use_names[K25_ROW_USES + 1]; /* NULL-terminated */
 
 struct k25_kernel_score {
     size_t warm, fitted, scored;
@@ -115,7 +116,7 @@ struct k25_kernel_score {
 
 struct k25_kernel_scores {
     struct k25_kernel_score *family; /* table->families */
-    unsigned char *use;              /* enum k25_row_use of each row of the table */
+    enum k25_row_use *use;           /* of each row of the table */
     double *predicted;               /* s, of each row */
 };
 
@@ -130,8 +131,8 @@ struct k25_kernel_scores {
 bool k25_kernel_table_score(const struct k25_kernel_table *table, const struct k25_priors *priors,
                             struct k25_kernel_scores *scores, struct k25_error *error);
 /* Only which rows are warm, fitted and scored: an enum k25_row_use for each row of the table. */
-bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors, unsigned char *use,
-                            struct k25_error *error);
+bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors,
+                            enum k25_row_use *use, struct k25_error *error);
 void k25_kernel_scores_free(struct k25_kernel_scores *scores);
 
 #endif

@@ -11,14 +11,15 @@ static const double ACTIVATION = 2; /* bytes: BF16 between kernels */
 /* DeepSeek-V3, which the tables of MLA blocks measure. */
 static const double HIDDEN = 7168, Q_LORA = 1536, LATENT = 512, ROPE = 64, NOPE = 128, VALUE = 128;
 
+#define NONE K25_KERNEL_CLASSES
 static const struct k25_table_dtype dtypes[] = {
     {"bfloat16", 2, K25_KERNEL_GEMM_BF16, K25_KERNEL_MOE_BF16},
     {"fp8", 1, K25_KERNEL_GEMM_FP8, K25_KERNEL_MOE_FP8},
     {"fp8_block", 1 + 4.0 / (128 * 128), K25_KERNEL_GEMM_FP8, K25_KERNEL_MOE_FP8}, /* FP32 scale for 128 x 128 */
     {"nvfp4", 0.5 + 1.0 / 16, K25_KERNEL_GEMM_FP4, K25_KERNEL_MOE_FP4},            /* FP8 scale for 16 */
-    {"int4_wo", 0.5 + 2.0 / 32, -1, K25_KERNEL_MOE_INT4},                          /* BF16 scale for 32 */
+    {"int4_wo", 0.5 + 2.0 / 32, NONE, K25_KERNEL_MOE_INT4},                        /* BF16 scale for 32 */
     /* 4-bit weights with BF16 activations run in the Marlin kernel of INT4 */
-    {"w4a16_mxfp4", 0.5 + 1.0 / 32, -1, K25_KERNEL_MOE_INT4},
+    {"w4a16_mxfp4", 0.5 + 1.0 / 32, NONE, K25_KERNEL_MOE_INT4},
 };
 
 const struct k25_table_dtype *k25_table_dtype(const char *name)
@@ -200,7 +201,11 @@ bool k25_kernel_work_call(const struct k25_kernel_work *w, const struct k25_para
     case K25_WORK_MLA_MODULE:
         *call = k25_mla_call(&w->mla.attention, params);
         break;
-    default:
+    case K25_WORK_BMM:
+    case K25_WORK_GQA:
+    case K25_WORK_ALLREDUCE:
+    case K25_WORK_ALLGATHER:
+    case K25_WORK_CUSTOM:
         return false;
     }
     return k25_residual_class(call->class) && call->shape[0] > 0 && call->shape[1] > 0 && call->shape[2] > 0;

@@ -22,7 +22,7 @@ enum k25_work_kind {
 };
 
 struct k25_gemm_work {
-    int class; /* enum k25_kernel_class */
+    enum k25_kernel_class class;
     double m, n, k, bytes;
 };
 
@@ -32,14 +32,14 @@ struct k25_kernel_work {
     union {
         struct k25_gemm_work gemm; /* K25_WORK_BMM: one product of n x k for each of `heads` */
         struct {
-            int class;
+            enum k25_kernel_class class;
             struct k25_moe_work work;
             double small; /* kernels that serve expert parallelism alone */
         } moe;
         struct {
             struct k25_attention_work attention;
-            int class;           /* of the projections */
-            double weight_bytes; /* a weight of theirs */
+            enum k25_kernel_class class; /* of the projections */
+            double weight_bytes;         /* a weight of theirs */
         } mla;
         struct k25_attention_work gqa;
         struct {
@@ -66,8 +66,8 @@ bool k25_kernel_work_call(const struct k25_kernel_work *work, const struct k25_p
 /* The formats of weights that the tables name; NULL when there is none of that name. */
 struct k25_table_dtype {
     const char *name;
-    double bytes;  /* a weight, scales included */
-    int gemm, moe; /* enum k25_kernel_class, -1: no such kernel */
+    double bytes;                    /* a weight, scales included */
+    enum k25_kernel_class gemm, moe; /* K25_KERNEL_CLASSES: no such kernel */
 };
 const struct k25_table_dtype *k25_table_dtype(const char *name);
 

@@ -245,22 +245,17 @@ static void set_text(struct k25_trace_raw *raw, enum k25_trace_field field, cons
 /* An integer of args; false when the field is none. */
 static bool set_integer(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size)
 {
-    int64_t *numbers[] = {
-        [K25_FIELD_DEVICE] = &raw->device,
-        [K25_FIELD_STREAM] = &raw->stream,
-        [K25_FIELD_IN] = &raw->in_elements,
-        [K25_FIELD_OUT] = &raw->out_elements,
-        [K25_FIELD_SIZE] = &raw->group_size,
-        [K25_FIELD_SEQUENCE] = &raw->sequence,
-        [K25_FIELDS] = NULL,
+    int64_t *numbers[K25_FIELDS] = {
+        [K25_FIELD_DEVICE] = &raw->device,   [K25_FIELD_STREAM] = &raw->stream,
+        [K25_FIELD_IN] = &raw->in_elements,  [K25_FIELD_OUT] = &raw->out_elements,
+        [K25_FIELD_SIZE] = &raw->group_size, [K25_FIELD_SEQUENCE] = &raw->sequence,
     };
-    uint64_t *ids[] = {
+    uint64_t *ids[K25_FIELDS] = {
         [K25_FIELD_CORRELATION] = &raw->correlation,
         [K25_FIELD_EXTERNAL] = &raw->external_id,
         [K25_FIELD_GRAPH] = &raw->graph_id,
         [K25_FIELD_NODE] = &raw->graph_node,
         [K25_FIELD_BYTES] = &raw->bytes,
-        [K25_FIELDS] = NULL,
     };
     if (numbers[field] != NULL) {
         number(raw, text, size, 0, numbers[field]);

@@ -29,9 +29,11 @@ static bool render(const struct cli *cli, const struct cli_answer *answer, enum 
         return cli_render_json(answer, &rendering, error);
     case CLI_CSV:
         return cli_render_csv(answer, &rendering, error);
-    default:
-        return cli_render_table(answer, &rendering, error);
+    case CLI_TABLE:
+    case CLI_FORMATS:
+        break;
     }
+    return cli_render_table(answer, &rendering, error);
 }
 
 static enum k25_status predict(const struct cli *cli, const char *name, enum cli_format format, struct k25_error *error)

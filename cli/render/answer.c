@@ -279,7 +279,11 @@ void cli_origin_words(const struct k25_input *input, const char *root, char *out
     case K25_FROM_FILE:
         snprintf(out, size, "%s:%d", file, input->line);
         break;
-    default:
+    case K25_FROM_PRIOR:
+    case K25_FROM_CALIBRATION:
         snprintf(out, size, "%s %s:%d", k25_origin_name(input->origin), file, input->line);
+        break;
+    case K25_ORIGINS:
+        break;
     }
 }

@@ -7,7 +7,7 @@ static json_t *record_json(const struct k25_field *fields, const void *record)
     json_t *object = json_object();
     for (const struct k25_field *field = fields; field->key != NULL; field++) {
         const char *member = (const char *)record + field->offset;
-        json_t *value;
+        json_t *value = NULL;
         switch (field->type) {
         case K25_TEXT:
             value = json_string(member);
@@ -27,8 +27,9 @@ static json_t *record_json(const struct k25_field *fields, const void *record)
         case K25_MAP:
             value = record_json(field->fields, member);
             break;
-        default:
+        case K25_NODE:
             value = json_null();
+            break;
         }
         json_object_set_new(object, field->key, value);
     }

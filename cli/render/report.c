@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-const char *const cli_statistic_names[] = {"median", "mean", "worst", NULL};
+const char *const cli_statistic_names[CLI_STATISTICS + 1] = {
+    [CLI_MEDIAN] = "median",
+    [CLI_MEAN] = "mean",
+    [CLI_WORST] = "worst",
+};
 
 bool cli_bars_met(const double bar[CLI_STATISTICS], const char *what, const double errors[CLI_STATISTICS])
 {

@@ -8,7 +8,7 @@
 #include "cli/render/table.h"
 
 enum cli_statistic { CLI_MEDIAN, CLI_MEAN, CLI_WORST, CLI_STATISTICS };
-extern const char *const cli_statistic_names[]; /* NULL-terminated */
+extern const char *const cli_statistic_names[CLI_STATISTICS + 1]; /* NULL-terminated */
 
 /* Errors against the bars, both shares in the order of enum cli_statistic, a bar of 0 being none; says on standard
  * error which are missed. */

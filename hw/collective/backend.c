@@ -9,7 +9,6 @@ const char *const k25_backend_names[K25_BACKENDS + 1] = {
 #define X(id, key, words) [K25_BACKEND_##id] = words,
         K25_CUSTOM_LIST(X)
 #undef X
-            [K25_BACKENDS] = NULL,
 };
 
 const char *const k25_backend_keys[K25_BACKENDS + 1] = {
@@ -19,7 +18,6 @@ const char *const k25_backend_keys[K25_BACKENDS + 1] = {
 #define X(id, key, words) [K25_BACKEND_##id] = #key,
         K25_CUSTOM_LIST(X)
 #undef X
-            [K25_BACKENDS] = NULL,
 };
 
 const char *const k25_nccl_protocols[K25_NCCL_PROTOCOLS] = {

@@ -17,6 +17,7 @@ enum k25_contest {
     K25_CONTEST_PROTOCOLS, /* the three protocols of NCCL */
     K25_CONTEST_AUTO,      /* custom kernels and NCCL left to itself (k25_nccl_protocol) */
     K25_CONTEST_ALL,       /* custom kernels and the cheapest protocol: NCCL_PROTO=LL,LL128,Simple, or a tuned host */
+    K25_CONTESTS,
 };
 
 /* The group that reduces, and which backends may take part beside those of NCCL. */

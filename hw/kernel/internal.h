@@ -4,13 +4,13 @@
 
 #include "hw/kernel/kernel.h"
 
-enum k25_peak { K25_PEAK_BF16, K25_PEAK_FP8, K25_PEAK_FP4 };
+enum k25_peak { K25_PEAK_BF16, K25_PEAK_FP8, K25_PEAK_FP4, K25_PEAKS };
 
-enum { K25_NO_PARAM = -1 };
+#define K25_NO_PARAM K25_PARAMS
 
 /* The parameters of a class; K25_NO_PARAM where the class has no such term. */
 struct k25_class_params {
-    int t0, batched, item, eta_mem, eta_mac, step;
+    enum k25_param t0, batched, item, eta_mem, eta_mac, step;
     enum k25_peak peak;
 };
 
@@ -20,6 +20,6 @@ extern const struct k25_class_params k25_class_params[K25_KERNEL_CLASSES];
 enum k25_peak k25_peak_in_force(enum k25_peak peak, const struct k25_gpu *gpu);
 
 /* 0 for K25_NO_PARAM. */
-double k25_value_of(int id, const struct k25_params *params);
+double k25_value_of(enum k25_param id, const struct k25_params *params);
 
 #endif

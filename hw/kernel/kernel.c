@@ -2,13 +2,21 @@
 
 #include <math.h>
 
-const char *const k25_kernel_class_names[] = {
-    "gemm_bf16", "gemm_fp8", "gemm_fp4", "gemm_int4", "bmm",     "elementwise", "moe_bf16", "moe_fp8",
-    "moe_int4",  "moe_fp4",  "mla",      "gqa",       "indexer", "linear",      NULL,
+const char *const k25_kernel_class_names[K25_KERNEL_CLASSES + 1] = {
+    [K25_KERNEL_GEMM_BF16] = "gemm_bf16", [K25_KERNEL_GEMM_FP8] = "gemm_fp8", [K25_KERNEL_GEMM_FP4] = "gemm_fp4",
+    [K25_KERNEL_GEMM_INT4] = "gemm_int4", [K25_KERNEL_BMM] = "bmm",           [K25_KERNEL_ELEMENTWISE] = "elementwise",
+    [K25_KERNEL_MOE_BF16] = "moe_bf16",   [K25_KERNEL_MOE_FP8] = "moe_fp8",   [K25_KERNEL_MOE_INT4] = "moe_int4",
+    [K25_KERNEL_MOE_FP4] = "moe_fp4",     [K25_KERNEL_MLA] = "mla",           [K25_KERNEL_GQA] = "gqa",
+    [K25_KERNEL_INDEXER] = "indexer",     [K25_KERNEL_LINEAR] = "linear",
 };
-const char *const k25_bound_names[] = {"floor", "memory", "compute", "latency", NULL};
+const char *const k25_bound_names[K25_BOUNDS + 1] = {
+    [K25_BOUND_FLOOR] = "floor",
+    [K25_BOUND_MEMORY] = "memory",
+    [K25_BOUND_COMPUTE] = "compute",
+    [K25_BOUND_LATENCY] = "latency",
+};
 
-enum { NONE = K25_NO_PARAM };
+#define NONE K25_NO_PARAM
 
 const struct k25_class_params k25_class_params[K25_KERNEL_CLASSES] = {
     [K25_KERNEL_GEMM_BF16] = {K25_GEMM_T0, NONE, NONE, K25_GEMM_MEM, K25_GEMM_MAC, K25_GEMM_K, K25_PEAK_BF16},
@@ -46,21 +54,26 @@ static double peak_rate(enum k25_peak peak, const struct k25_gpu *gpu)
         return gpu->peak_fp4_tflops * 1e12;
     case K25_PEAK_FP8:
         return gpu->peak_fp8_tflops * 1e12;
-    default:
-        return gpu->peak_bf16_tflops * 1e12;
+    case K25_PEAK_BF16:
+    case K25_PEAKS:
+        break;
     }
+    return gpu->peak_bf16_tflops * 1e12;
 }
 
-double k25_value_of(int id, const struct k25_params *params)
+double k25_value_of(enum k25_param id, const struct k25_params *params)
 {
     return id == K25_NO_PARAM ? 0 : params->value[id];
 }
 
-static int largest(const struct k25_kernel_cost *cost)
+static enum k25_bound largest(const struct k25_kernel_cost *cost)
 {
-    const double terms[] = {cost->floor, cost->memory, cost->compute, cost->latency};
-    int bound = K25_BOUND_FLOOR;
-    for (int i = 1; i < 4; i++)
+    const double terms[K25_BOUNDS] = {[K25_BOUND_FLOOR] = cost->floor,
+                                      [K25_BOUND_MEMORY] = cost->memory,
+                                      [K25_BOUND_COMPUTE] = cost->compute,
+                                      [K25_BOUND_LATENCY] = cost->latency};
+    enum k25_bound bound = K25_BOUND_FLOOR;
+    for (enum k25_bound i = K25_BOUND_MEMORY; i < K25_BOUNDS; i++)
         bound = terms[i] > terms[bound] ? i : bound;
     return bound;
 }
@@ -102,7 +115,7 @@ static double pad(double x, double to)
     return ceil(x / to) * to;
 }
 
-struct k25_kernel_call k25_gemm_call(int class, double m, double n, double k, double weight_bytes,
+struct k25_kernel_call k25_gemm_call(enum k25_kernel_class class, double m, double n, double k, double weight_bytes,
                                      const struct k25_params *params)
 {
     static const double TILE = 64, ACTIVATION = 2;
@@ -131,7 +144,7 @@ struct k25_kernel_call k25_bmm_call(double heads, double m, double n, double k, 
     };
 }
 
-double k25_moe_block(int class, double routed, double local)
+double k25_moe_block(enum k25_kernel_class class, double routed, double local)
 {
     static const double marlin[] = {8, 16, 32, 48, 64};
     if (class != K25_KERNEL_MOE_INT4)
@@ -143,7 +156,8 @@ double k25_moe_block(int class, double routed, double local)
     return 64;
 }
 
-struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, const struct k25_params *params)
+struct k25_kernel_call k25_moe_call(enum k25_kernel_class class, const struct k25_moe_work *work,
+                                    const struct k25_params *params)
 {
     static const double FURTHER_ROWS = 16;
     double block = k25_moe_block(class, work->routed, work->local);
@@ -248,8 +262,8 @@ struct k25_kernel_call k25_linear_call(double sequences, double rows, double hea
     };
 }
 
-struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double reach, double heads,
-                                        double key_dim, double value_dim, double cache_bytes)
+struct k25_kernel_call k25_prefill_call(enum k25_kernel_class class, double tokens, double context, double reach,
+                                        double heads, double key_dim, double value_dim, double cache_bytes)
 {
     double seen = fmin(context + tokens / 2, reach); /* causal: the mean token sees half of its own chunk */
     return (struct k25_kernel_call){

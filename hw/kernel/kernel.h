@@ -38,21 +38,21 @@ enum k25_kernel_class {
     K25_KERNEL_CLASSES,
 };
 
-enum k25_bound { K25_BOUND_FLOOR, K25_BOUND_MEMORY, K25_BOUND_COMPUTE, K25_BOUND_LATENCY };
+enum k25_bound { K25_BOUND_FLOOR, K25_BOUND_MEMORY, K25_BOUND_COMPUTE, K25_BOUND_LATENCY, K25_BOUNDS };
 
 #define K25_SHAPE 3
 
 /* How the work of a call follows what it was made from, as d ln work / d ln of that: for hw/kernel/slopes.h. Each
  * stands beside its formula in the functions below; all 0: the work follows no parameter. */
 struct k25_call_elasticity {
-    int serial_param; /* enum k25_param that the serial steps follow */
+    enum k25_param serial_param; /* that the serial steps follow */
     double serial;
     double bytes_reread, bytes_distinct, bytes_pairs; /* of routed experts: moe.reread, distinct experts, pairs */
     double flops_distinct;
 };
 
 struct k25_kernel_call {
-    int class;         /* enum k25_kernel_class */
+    enum k25_kernel_class class;
     double launches;   /* floors paid */
     bool batched;      /* more than one sequence: the class may charge for leaving its one-row path */
     double items;      /* things that cost a fixed time each: experts on the rank, tiles of attention */
@@ -69,18 +69,18 @@ struct k25_kernel_call {
 struct k25_kernel_cost {
     double time;                            /* s, all terms joined */
     double floor, memory, compute, latency; /* s, each term alone; floor includes the items, memory the tail */
-    int bound;                              /* enum k25_bound: the largest of the four */
+    enum k25_bound bound;                   /* the largest of the four */
 };
 
-extern const char *const k25_kernel_class_names[]; /* NULL-terminated */
-extern const char *const k25_bound_names[];        /* NULL-terminated */
+extern const char *const k25_kernel_class_names[K25_KERNEL_CLASSES + 1]; /* NULL-terminated */
+extern const char *const k25_bound_names[K25_BOUNDS + 1];                /* NULL-terminated */
 
 struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const struct k25_gpu *gpu,
                                        const struct k25_params *params);
 
 /* y[m,n] = x[m,k] W of `weight_bytes`, rows and columns padded to tiles of 64. Activations are BF16. `class` is
  * one of K25_KERNEL_GEMM_*. */
-struct k25_kernel_call k25_gemm_call(int class, double m, double n, double k, double weight_bytes,
+struct k25_kernel_call k25_gemm_call(enum k25_kernel_class class, double m, double n, double k, double weight_bytes,
                                      const struct k25_params *params);
 
 /* `heads` products y[m,n] = x[m,k] W, BF16: the absorption of kv_b. */
@@ -100,10 +100,11 @@ struct k25_moe_work {
 };
 /* Rows of an expert are padded to a block. INT4 takes the first of 8, 16, 32, 48, 64 with
  * routed / local / block < 0.9 (vllm fused_marlin_moe, which counts the pairs of other ranks too), others 16. */
-double k25_moe_block(int class, double routed, double local);
+double k25_moe_block(enum k25_kernel_class class, double routed, double local);
 
 /* `class` is one of K25_KERNEL_MOE_*. */
-struct k25_kernel_call k25_moe_call(int class, const struct k25_moe_work *work, const struct k25_params *params);
+struct k25_kernel_call k25_moe_call(enum k25_kernel_class class, const struct k25_moe_work *work,
+                                    const struct k25_params *params);
 
 /* Decode attention over a cache, one step of `sequences` sequences with `rows` query rows each. */
 struct k25_attention_work {
@@ -133,7 +134,7 @@ struct k25_kernel_call k25_linear_call(double sequences, double rows, double hea
 
 /* Attention of `tokens` prompt tokens of one sequence over `context` cached ones and those before them, of which a
  * token sees `reach` at most. */
-struct k25_kernel_call k25_prefill_call(int class, double tokens, double context, double reach, double heads,
-                                        double key_dim, double value_dim, double cache_bytes);
+struct k25_kernel_call k25_prefill_call(enum k25_kernel_class class, double tokens, double context, double reach,
+                                        double heads, double key_dim, double value_dim, double cache_bytes);
 
 #endif

@@ -14,15 +14,15 @@ static const double reach[K25_KERNEL_CLASSES][K25_SHAPE] = {
     [K25_KERNEL_MOE_INT4] = {4, 4, 2},  [K25_KERNEL_MOE_FP4] = {4, 4, 2},  [K25_KERNEL_MLA] = {4, 4, 4},
 };
 
-bool k25_residual_class(int class)
+bool k25_residual_class(enum k25_kernel_class class)
 {
-    return class >= 0 && class < K25_KERNEL_CLASSES && reach[class][0] > 0;
+    return class < K25_KERNEL_CLASSES && reach[class][0] > 0;
 }
 
 int k25_residuals_count(const struct k25_residuals *residuals)
 {
     int count = 0;
-    for (int class = 0; residuals != NULL && class < K25_KERNEL_CLASSES; class ++)
+    for (enum k25_kernel_class class = 0; residuals != NULL && class < K25_KERNEL_CLASSES; class ++)
         count += residuals->table[class].count > 0;
     return count;
 }
@@ -85,8 +85,8 @@ static size_t merge(struct k25_residual_site *site, size_t count)
     return kept;
 }
 
-bool k25_residuals_set(struct k25_residuals *residuals, int class, const struct k25_residual_site *sites, size_t count,
-                       struct k25_error *error)
+bool k25_residuals_set(struct k25_residuals *residuals, enum k25_kernel_class class,
+                       const struct k25_residual_site *sites, size_t count, struct k25_error *error)
 {
     struct k25_residual_table *table = &residuals->table[class];
     struct k25_residual_site *site = calloc(count + 1, sizeof *site);
@@ -107,7 +107,7 @@ bool k25_residuals_set(struct k25_residuals *residuals, int class, const struct 
 
 void k25_residuals_free(struct k25_residuals *residuals)
 {
-    for (int class = 0; class < K25_KERNEL_CLASSES; class ++)
+    for (enum k25_kernel_class class = 0; class < K25_KERNEL_CLASSES; class ++)
         free(residuals->table[class].site);
     memset(residuals, 0, sizeof *residuals);
 }

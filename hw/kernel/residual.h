@@ -40,12 +40,12 @@ struct k25_residuals {
 };
 
 /* Whether a class has coordinates, and so can have a table. */
-bool k25_residual_class(int class);
+bool k25_residual_class(enum k25_kernel_class class);
 
 /* Replaces the table of a class by a copy of `count` sites. Sites of one shape become one, with the mean of their
  * values. False when memory is out. */
-bool k25_residuals_set(struct k25_residuals *residuals, int class, const struct k25_residual_site *sites, size_t count,
-                       struct k25_error *error);
+bool k25_residuals_set(struct k25_residuals *residuals, enum k25_kernel_class class,
+                       const struct k25_residual_site *sites, size_t count, struct k25_error *error);
 void k25_residuals_free(struct k25_residuals *residuals);
 
 /* Classes with a table. `residuals` may be NULL. */

@@ -41,9 +41,9 @@ void k25_kernel_slopes(const struct k25_kernel_call *call, const struct k25_kern
                        const struct k25_gpu *gpu, const struct k25_params *params, double weight,
                        struct k25_slopes *slopes)
 {
-    static const enum k25_figure figure_of[] = {[K25_PEAK_BF16] = K25_FIGURE_PEAK_BF16,
-                                                [K25_PEAK_FP8] = K25_FIGURE_PEAK_FP8,
-                                                [K25_PEAK_FP4] = K25_FIGURE_PEAK_FP4};
+    static const enum k25_figure figure_of[K25_PEAKS] = {[K25_PEAK_BF16] = K25_FIGURE_PEAK_BF16,
+                                                         [K25_PEAK_FP8] = K25_FIGURE_PEAK_FP8,
+                                                         [K25_PEAK_FP4] = K25_FIGURE_PEAK_FP4};
     const struct k25_class_params *class = &k25_class_params[call->class];
     double *param = slopes->param, scale = params->value[K25_KERNEL_SCALE];
     double memory = weight * split->memory, compute = weight * split->compute, latency = weight * split->latency;

@@ -13,11 +13,10 @@ const struct k25_param_info k25_param_info[K25_PARAMS] = {
 #undef X
 };
 
-const char *const k25_param_names[] = {
-#define X(id, name, unit, scale, range, doc) name,
+const char *const k25_param_names[K25_PARAMS + 1] = {
+#define X(id, name, unit, scale, range, doc) [K25_##id] = name,
     K25_PARAM_LIST(X)
 #undef X
-        NULL,
 };
 
 struct prior_record {

@@ -143,7 +143,7 @@ struct k25_param_info {
 };
 
 extern const struct k25_param_info k25_param_info[K25_PARAMS];
-extern const char *const k25_param_names[]; /* NULL-terminated, in the same order */
+extern const char *const k25_param_names[K25_PARAMS + 1]; /* NULL-terminated, in the same order */
 
 /* One value of each parameter, in SI units. */
 struct k25_params {

@@ -19,7 +19,7 @@ enum k25_figure {
     K25_FIGURES,
 };
 
-extern const char *const k25_figure_names[]; /* "gpu.bandwidth", ... NULL-terminated */
+extern const char *const k25_figure_names[K25_FIGURES + 1]; /* "gpu.bandwidth", ... NULL-terminated */
 
 /* s; starts all zero. */
 struct k25_slopes {

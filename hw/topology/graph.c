@@ -8,10 +8,22 @@
 
 #include "base/text.h"
 
-const char *const k25_path_class_names[] = {"NV", "PIX", "PXB", "PHB", "NODE", "SYS", NULL};
+const char *const k25_path_class_names[K25_PATH_CLASSES + 1] = {
+    [K25_PATH_NVLINK] = "NV", [K25_PATH_PIX] = "PIX",   [K25_PATH_PXB] = "PXB",
+    [K25_PATH_PHB] = "PHB",   [K25_PATH_NODE] = "NODE", [K25_PATH_SYS] = "SYS",
+};
 
-static const char *const kind_words[] = {"gpu", "switch", "root", "socket", "nvswitch"};
-static const char *const link_words[] = {"pcie", "socket", "nvlink", "internal"};
+const char *const k25_vertex_kind_names[K25_V_KINDS + 1] = {
+    [K25_V_GPU] = "gpu",       [K25_V_SWITCH] = "switch",     [K25_V_ROOT] = "root",
+    [K25_V_SOCKET] = "socket", [K25_V_NVSWITCH] = "nvswitch",
+};
+
+const char *const k25_link_kind_names[K25_L_KINDS + 1] = {
+    [K25_L_PCIE] = "pcie",
+    [K25_L_SOCKET] = "socket",
+    [K25_L_NVLINK] = "nvlink",
+    [K25_L_INTERNAL] = "internal",
+};
 
 /* ---- building ---- */
 
@@ -45,8 +57,8 @@ bool k25_machine_add_vertex(struct k25_machine *machine, enum k25_vertex_kind ki
     return true;
 }
 
-/* The only kind of link that can join two kinds of vertices, -1 when none can. */
-static int kind_between(enum k25_vertex_kind a, enum k25_vertex_kind b)
+/* The only kind of link that can join two kinds of vertices, K25_L_KINDS when none can. */
+static enum k25_link_kind kind_between(enum k25_vertex_kind a, enum k25_vertex_kind b)
 {
     if (a > b) {
         enum k25_vertex_kind swap = a;
@@ -54,12 +66,12 @@ static int kind_between(enum k25_vertex_kind a, enum k25_vertex_kind b)
         b = swap;
     }
     if (b == K25_V_NVSWITCH)
-        return a == K25_V_GPU || a == K25_V_NVSWITCH ? K25_L_NVLINK : -1;
+        return a == K25_V_GPU || a == K25_V_NVSWITCH ? K25_L_NVLINK : K25_L_KINDS;
     if (b == K25_V_SOCKET)
-        return a == K25_V_SOCKET ? K25_L_SOCKET : a == K25_V_ROOT ? K25_L_INTERNAL : -1;
+        return a == K25_V_SOCKET ? K25_L_SOCKET : a == K25_V_ROOT ? K25_L_INTERNAL : K25_L_KINDS;
     if (a == K25_V_GPU && b == K25_V_GPU)
         return K25_L_NVLINK;
-    return a == K25_V_ROOT ? -1 : K25_L_PCIE;
+    return a == K25_V_ROOT ? K25_L_KINDS : K25_L_PCIE;
 }
 
 bool k25_machine_add_link(struct k25_machine *machine, struct k25_link link, struct k25_error *error)
@@ -71,7 +83,8 @@ bool k25_machine_add_link(struct k25_machine *machine, struct k25_link link, str
         return k25_fail(error, K25_BAD_INPUT, "a link joins %s to itself", from->name);
     if (kind_between(from->kind, to->kind) != link.kind)
         return k25_fail(error, K25_BAD_INPUT, "a link of kind %s cannot join %s (%s) and %s (%s)",
-                        link_words[link.kind], from->name, kind_words[from->kind], to->name, kind_words[to->kind]);
+                        k25_link_kind_names[link.kind], from->name, k25_vertex_kind_names[from->kind], to->name,
+                        k25_vertex_kind_names[to->kind]);
     for (size_t i = 0; i < machine->links; i++) {
         const struct k25_link *old = &machine->link[i];
         if ((old->from == link.from && old->to == link.to) || (old->from == link.to && old->to == link.from))
@@ -92,18 +105,23 @@ static double end_latency_us(enum k25_vertex_kind kind, const struct k25_link_fi
         return pcie->latency_us;
     case K25_V_SWITCH:
         return defaults->switch_latency_us / 2;
-    default:
-        return defaults->root_latency_us / 2;
+    case K25_V_ROOT:
+    case K25_V_SOCKET:
+    case K25_V_NVSWITCH:
+    case K25_V_KINDS:
+        break;
     }
+    return defaults->root_latency_us / 2;
 }
 
 bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie,
                       double nvlink_gbs, const struct k25_link_defaults *defaults, struct k25_error *error)
 {
     enum k25_vertex_kind a = machine->vertex[from].kind, b = machine->vertex[to].kind;
-    int kind = kind_between(a, b);
-    if (kind < 0)
-        return k25_fail(error, K25_BAD_INPUT, "no link can join a %s and a %s", kind_words[a], kind_words[b]);
+    enum k25_link_kind kind = kind_between(a, b);
+    if (kind == K25_L_KINDS)
+        return k25_fail(error, K25_BAD_INPUT, "no link can join a %s and a %s", k25_vertex_kind_names[a],
+                        k25_vertex_kind_names[b]);
     struct k25_link_figures figures = {0};
     if (kind == K25_L_SOCKET)
         figures = defaults->xgmi;

@@ -8,9 +8,6 @@
 #include "base/print.h"
 #include "base/text.h"
 
-static const char *const vertex_kinds[] = {"gpu", "switch", "root", "socket", "nvswitch", NULL};
-static const char *const link_kinds[] = {"pcie", "socket", "nvlink", "internal", NULL};
-
 /* ---- the tables ---- */
 
 static const struct k25_field graph_fields[] = {
@@ -77,20 +74,20 @@ const struct k25_field k25_link_defaults_fields[] = {
 /* An entry of graph.vertices is a struct k25_vertex; one of graph.links names its ends. */
 static const struct k25_field vertex_fields[] = {
     K25_FIELD(TEXT, k25_vertex, name, .doc = "its name"),
-    K25_FIELD(ENUM, k25_vertex, kind, .names = vertex_kinds, .doc = "what it is"),
+    K25_FIELD(ENUM, k25_vertex, kind, .names = k25_vertex_kind_names, .doc = "what it is"),
     {0},
 };
 
 struct link_entry {
     char from[32], to[32];
-    int kind;
+    enum k25_link_kind kind;
     struct k25_link_figures figures;
 };
 
 static const struct k25_field link_fields[] = {
     K25_FIELD(TEXT, link_entry, from, .doc = "a vertex"),
     K25_FIELD(TEXT, link_entry, to, .doc = "a vertex"),
-    K25_FIELD(ENUM, link_entry, kind, .names = link_kinds, .doc = "what it is"),
+    K25_FIELD(ENUM, link_entry, kind, .names = k25_link_kind_names, .doc = "what it is"),
     K25_FIELD_AS(REAL, link_entry, figures.bandwidth_gbs, "bandwidth_gbs", .min = 1e-3, .max = 1e6, .unit = "GB/s",
                  .doc = "in one direction"),
     K25_FIELD_AS(REAL, link_entry, figures.latency_us, "latency_us", .min = 0, .max = 1e6, .unit = "us",
@@ -299,7 +296,7 @@ static void print_graph(FILE *out, const struct k25_machine *machine)
     for (size_t i = 0; i < machine->vertices; i++) {
         fputs("    - {name: ", out);
         k25_print_quoted(out, machine->vertex[i].name);
-        fprintf(out, ", kind: %s}\n", vertex_kinds[machine->vertex[i].kind]);
+        fprintf(out, ", kind: %s}\n", k25_vertex_kind_names[machine->vertex[i].kind]);
     }
     fprintf(out, "  links:%s\n", machine->links ? "" : " []");
     for (size_t i = 0; i < machine->links; i++) {
@@ -308,7 +305,7 @@ static void print_graph(FILE *out, const struct k25_machine *machine)
         k25_print_quoted(out, machine->vertex[link->from].name);
         fputs(", to: ", out);
         k25_print_quoted(out, machine->vertex[link->to].name);
-        fprintf(out, ", kind: %s, bandwidth_gbs: %.15g, latency_us: %.15g}\n", link_kinds[link->kind],
+        fprintf(out, ", kind: %s, bandwidth_gbs: %.15g, latency_us: %.15g}\n", k25_link_kind_names[link->kind],
                 link->bandwidth / 1e9, link->latency * 1e6);
     }
 }

@@ -26,8 +26,10 @@
 #define K25_MAX_LINKS 320
 
 /* A root is a host bridge with its root port; a socket is a NUMA node with its memory. */
-enum k25_vertex_kind { K25_V_GPU, K25_V_SWITCH, K25_V_ROOT, K25_V_SOCKET, K25_V_NVSWITCH };
-enum k25_link_kind { K25_L_PCIE, K25_L_SOCKET, K25_L_NVLINK, K25_L_INTERNAL };
+enum k25_vertex_kind { K25_V_GPU, K25_V_SWITCH, K25_V_ROOT, K25_V_SOCKET, K25_V_NVSWITCH, K25_V_KINDS };
+enum k25_link_kind { K25_L_PCIE, K25_L_SOCKET, K25_L_NVLINK, K25_L_INTERNAL, K25_L_KINDS };
+extern const char *const k25_vertex_kind_names[K25_V_KINDS + 1]; /* "gpu", ... NULL-terminated */
+extern const char *const k25_link_kind_names[K25_L_KINDS + 1];   /* "pcie", ... NULL-terminated */
 
 struct k25_vertex {
     char name[32];
@@ -35,8 +37,8 @@ struct k25_vertex {
 };
 
 struct k25_link {
-    int from, to;     /* vertices; the link carries both directions at once */
-    int kind;         /* enum k25_link_kind */
+    int from, to; /* vertices; the link carries both directions at once */
+    enum k25_link_kind kind;
     double bandwidth; /* bytes/s in one direction */
     double latency;   /* s, one way */
 };
@@ -88,12 +90,20 @@ struct k25_link_defaults {
  *   PHB   one root
  *   NODE  several roots, one socket: GPUs on root ports of their own, as in direct-attach hosts
  *   SYS   several sockets */
-enum k25_path_class { K25_PATH_NVLINK, K25_PATH_PIX, K25_PATH_PXB, K25_PATH_PHB, K25_PATH_NODE, K25_PATH_SYS };
+enum k25_path_class {
+    K25_PATH_NVLINK,
+    K25_PATH_PIX,
+    K25_PATH_PXB,
+    K25_PATH_PHB,
+    K25_PATH_NODE,
+    K25_PATH_SYS,
+    K25_PATH_CLASSES,
+};
 
 /* The path between two GPUs: fewest seconds, ties to the fewest links. It passes through no third GPU. Without P2P
  * it is the path to the memory of the first GPU's socket and from there to the second. */
 struct k25_path {
-    int class;        /* enum k25_path_class */
+    enum k25_path_class class;
     int hops;         /* links on it */
     double latency;   /* s, the sum over its links, and the staging in host memory without P2P */
     double bandwidth; /* bytes/s, the narrowest link */
@@ -111,12 +121,12 @@ struct k25_group {
     double peer_bandwidth; /* bytes/s the slowest rank receives when all read all others at once: (n-1) times its
                               slowest flow, because a collective ends with the last one */
     double lone_bandwidth; /* the same when one rank alone reads the others: what its own links allow */
-    int worst_class;       /* enum k25_path_class of the worst pair */
+    enum k25_path_class worst_class; /* of the worst pair */
 };
 
 extern const struct k25_field k25_machine_fields[];
 extern const struct k25_field k25_link_defaults_fields[];
-extern const char *const k25_path_class_names[]; /* "NV", "PIX", ... NULL-terminated */
+extern const char *const k25_path_class_names[K25_PATH_CLASSES + 1]; /* "NV", "PIX", ... NULL-terminated */
 
 /* What machine files refer to: the figures of links of a kind, and the files of GPUs. */
 struct k25_machine_parts {

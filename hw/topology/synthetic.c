@@ -33,8 +33,6 @@ struct item {
     int words;
 };
 
-static const char *const nouns[] = {"gpu", "switch", "root", "socket", "nvswitch"};
-
 static bool bad_word(const struct form *form, const char *word, struct k25_error *error)
 {
     static const char *const known[] = {"gpu", "switch", "socket", "each", "pcie4", "pcie5", "nvlink", NULL};
@@ -73,9 +71,9 @@ static bool noun_kind(const char *word, enum k25_vertex_kind *kind)
 {
     static const enum k25_vertex_kind kinds[] = {K25_V_GPU, K25_V_SWITCH, K25_V_SOCKET};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t length = strlen(nouns[kinds[i]]);
+        size_t length = strlen(k25_vertex_kind_names[kinds[i]]);
         const char *rest = word + length;
-        if (strncmp(word, nouns[kinds[i]], length) == 0 &&
+        if (strncmp(word, k25_vertex_kind_names[kinds[i]], length) == 0 &&
             (*rest == '\0' || strcmp(rest, kinds[i] == K25_V_SWITCH ? "es" : "s") == 0)) {
             *kind = kinds[i];
             return true;
@@ -120,10 +118,10 @@ static bool read_level(struct form *form, const struct item *item, struct k25_er
         level.total *= above->total;
     else if (above && level.total % above->total != 0)
         return k25_fail(error, K25_BAD_INPUT, "\"%s\": %d %s do not spread evenly over %d %s", form->text, level.total,
-                        nouns[kind], above->total, nouns[above->kind]);
+                        k25_vertex_kind_names[kind], above->total, k25_vertex_kind_names[above->kind]);
     if (level.total > K25_MAX_GPUS)
-        return k25_fail(error, K25_BAD_INPUT, "\"%s\": %d %s are more than %d", form->text, level.total, nouns[kind],
-                        K25_MAX_GPUS);
+        return k25_fail(error, K25_BAD_INPUT, "\"%s\": %d %s are more than %d", form->text, level.total,
+                        k25_vertex_kind_names[kind], K25_MAX_GPUS);
     form->level[form->levels++] = level;
     return true;
 }
@@ -159,7 +157,7 @@ static bool add_many(struct k25_machine *machine, enum k25_vertex_kind kind, int
     for (int i = 0; i < count; i++) {
         char name[32];
         int vertex;
-        snprintf(name, sizeof name, "%s%d", nouns[kind], number + i);
+        snprintf(name, sizeof name, "%s%d", k25_vertex_kind_names[kind], number + i);
         if (!k25_machine_add_vertex(machine, kind, name, &vertex, error))
             return false;
     }

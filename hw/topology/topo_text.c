@@ -25,7 +25,7 @@ struct token {
 };
 
 struct cell {
-    int class;   /* enum k25_path_class */
+    enum k25_path_class class;
     int nvlinks; /* # of NV# */
     int line, column;
 };
@@ -124,7 +124,7 @@ static bool read_cell(const struct matrix *matrix, const struct token *token, bo
         cell->class = K25_PATH_NVLINK;
         return true;
     }
-    for (int class = K25_PATH_PIX; class <= K25_PATH_SYS; class ++)
+    for (enum k25_path_class class = K25_PATH_PIX; class < K25_PATH_CLASSES; class ++)
         if (strcmp(token->text, k25_path_class_names[class]) == 0) {
             cell->class = class;
             cell->nvlinks = 0;
@@ -220,7 +220,7 @@ static bool may_share(const struct matrix *matrix, const int *group, int a, int 
 static bool find_groups(const struct matrix *matrix, grouping group, struct k25_error *error)
 {
     int n = matrix->gpus;
-    for (int level = K25_PATH_PIX; level < K25_PATH_SYS; level++) {
+    for (enum k25_path_class level = K25_PATH_PIX; level < K25_PATH_SYS; level++) {
         for (int a = 0; a < n; a++)
             group[level][a] = a;
         for (int a = 0; a < n; a++)

@@ -13,7 +13,6 @@ const char *const k25_allreduce_policy_names[K25_AR_POLICIES + 1] = {
     K25_CUSTOM_LIST(X)
 #undef X
         [K25_AR_FASTEST] = "fastest",
-    [K25_AR_POLICIES] = NULL,
 };
 const struct k25_policy_info k25_policy_info[K25_AR_POLICIES] = {
     [K25_AR_NCCL] = {K25_POLICY_NCCL, K25_BACKEND_NCCL_LL},

@@ -59,9 +59,9 @@ static const char *largest(const struct k25_share *share)
 }
 
 /* The name of the parameter with the largest slope of a few. */
-static const char *steepest(const int *ids, size_t count, const struct k25_slopes *slopes, double *slope)
+static const char *steepest(const enum k25_param *ids, size_t count, const struct k25_slopes *slopes, double *slope)
 {
-    int most = ids[0];
+    enum k25_param most = ids[0];
     for (size_t i = 1; i < count; i++)
         most = slopes->param[ids[i]] > slopes->param[most] ? ids[i] : most;
     *slope = slopes->param[most];
@@ -71,8 +71,8 @@ static const char *steepest(const int *ids, size_t count, const struct k25_slope
 static void bound_rest(const struct k25_question *question, const struct k25_prediction *p,
                        const struct k25_slopes *slopes, struct k25_share shares[K25_SHARES])
 {
-    static const int skews[] = {K25_SKEW_SIGMA, K25_SKEW_RHO, K25_SKEW_LAG};
-    static const int hosts[] = {K25_HOST_STEP, K25_HOST_SEQUENCE, K25_DRAFT_PASS, K25_DRAFT_SEQUENCE};
+    static const enum k25_param skews[] = {K25_SKEW_SIGMA, K25_SKEW_RHO, K25_SKEW_LAG};
+    static const enum k25_param hosts[] = {K25_HOST_STEP, K25_HOST_SEQUENCE, K25_DRAFT_PASS, K25_DRAFT_SEQUENCE};
     double slope, paid = 0;
     if (p->allreduce_wait > 0)
         shares[K25_SHARE_ALLREDUCE_WAIT].bound = steepest(skews, 3, slopes, &slope);
@@ -89,10 +89,10 @@ static void bound_rest(const struct k25_question *question, const struct k25_pre
 void k25_shares(const struct k25_question *question, const struct k25_params *params, const struct k25_prediction *p,
                 const struct k25_slopes *slopes, struct k25_share shares[K25_SHARES])
 {
-    static const int share_of[K25_PARTS] = {[K25_PART_ATTENTION] = K25_SHARE_ATTENTION,
-                                            [K25_PART_FFN] = K25_SHARE_FFN,
-                                            [K25_PART_HEAD] = K25_SHARE_HEAD,
-                                            [K25_PART_DRAFT] = K25_SHARE_DRAFT};
+    static const enum k25_share_id share_of[K25_PARTS] = {[K25_PART_ATTENTION] = K25_SHARE_ATTENTION,
+                                                          [K25_PART_FFN] = K25_SHARE_FFN,
+                                                          [K25_PART_HEAD] = K25_SHARE_HEAD,
+                                                          [K25_PART_DRAFT] = K25_SHARE_DRAFT};
     struct k25_operator_split splits[K25_MAX_OPERATORS];
     memset(shares, 0, K25_SHARES * sizeof *shares);
     k25_operator_splits(question, params, p, splits);

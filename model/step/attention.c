@@ -60,7 +60,7 @@ struct k25_kernel_call k25_context_call(enum k25_kernel_class class, const struc
         return k25_gqa_call(&work, params);
     case K25_KERNEL_INDEXER:
         return k25_indexer_call(&work);
-    default:
+    default: /* K25_KERNEL_ELEMENTWISE: the pick of an indexer */
         return top_k_call(&work);
     }
 }

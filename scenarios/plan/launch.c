@@ -154,7 +154,7 @@ static void add_experts(const struct subject *s)
 
 static void add_cache(const struct subject *s)
 {
-    static const char *const dtypes[K25_ENGINES][2] = {
+    static const char *const dtypes[K25_ENGINES][K25_KV_DTYPES] = {
         [K25_VLLM] = {[K25_KV_BF16] = "bfloat16", [K25_KV_FP8] = "fp8"},
         [K25_SGLANG] = {[K25_KV_BF16] = "bf16", [K25_KV_FP8] = "fp8_e4m3"}};
     argument(s, "--kv-cache-dtype %s", dtypes[s->engine][s->plan->kv_dtype]);
@@ -164,10 +164,11 @@ static void add_cache(const struct subject *s)
 
 static void add_vllm_speculation(const struct subject *s)
 {
-    static const char *const methods[] = {[K25_SPEC_MTP] = "mtp",
-                                          [K25_SPEC_EAGLE3] = "eagle3",
-                                          [K25_SPEC_NGRAM] = "ngram",
-                                          [K25_SPEC_DRAFT] = "draft_model"};
+    static const char *const methods[K25_SPEC_METHODS] = {[K25_SPEC_NONE] = "",
+                                                          [K25_SPEC_MTP] = "mtp",
+                                                          [K25_SPEC_EAGLE3] = "eagle3",
+                                                          [K25_SPEC_NGRAM] = "ngram",
+                                                          [K25_SPEC_DRAFT] = "draft_model"};
     const struct k25_plan_speculation *speculation = &s->plan->speculation;
     bool drafts = speculation->method == K25_SPEC_EAGLE3 || speculation->method == K25_SPEC_DRAFT;
     char ranks[64] = "";
@@ -184,10 +185,11 @@ static void add_vllm_speculation(const struct subject *s)
 /* A chain: one token a step of the draft, and one more row to verify. */
 static void add_sglang_speculation(const struct subject *s)
 {
-    static const char *const algorithms[] = {[K25_SPEC_MTP] = "NEXTN",
-                                             [K25_SPEC_EAGLE3] = "EAGLE3",
-                                             [K25_SPEC_NGRAM] = "NGRAM",
-                                             [K25_SPEC_DRAFT] = "STANDALONE"};
+    static const char *const algorithms[K25_SPEC_METHODS] = {[K25_SPEC_NONE] = "",
+                                                             [K25_SPEC_MTP] = "NEXTN",
+                                                             [K25_SPEC_EAGLE3] = "EAGLE3",
+                                                             [K25_SPEC_NGRAM] = "NGRAM",
+                                                             [K25_SPEC_DRAFT] = "STANDALONE"};
     const struct k25_plan_speculation *speculation = &s->plan->speculation;
     bool drafts = speculation->method == K25_SPEC_EAGLE3 || speculation->method == K25_SPEC_DRAFT;
     argument(s, "--speculative-algorithm %s", algorithms[speculation->method]);
@@ -238,12 +240,13 @@ static void add_backend(const struct subject *s, enum k25_backend backend)
 /* The sizes at which a custom kernel stops are constants of the engines' code. */
 static void add_allreduce(const struct subject *s)
 {
-    static const char *const protocols[] = {/* each with a comma before it */
+    static const char *const protocols[K25_PROTOCOLS] = {/* each with a comma before it */
+                                                         [K25_PROTO_AUTO] = "",
 #define X(id, key, words) [K25_PROTO_##id] = "," words,
-                                            K25_NCCL_PROTOCOL_LIST(X)
+                                                         K25_NCCL_PROTOCOL_LIST(X)
 #undef X
 #define X(id, key, words) "," words
-                                                [K25_PROTO_ALL] = K25_NCCL_PROTOCOL_LIST(X)
+                                                             [K25_PROTO_ALL] = K25_NCCL_PROTOCOL_LIST(X)
 #undef X
     };
     const struct k25_plan_allreduce *allreduce = &s->plan->allreduce;

@@ -12,9 +12,9 @@
 
 /* Who drafts in the plans that are tried: as the scenario has it, else whatever its files allow. EAGLE-3 drafts
  * have one layer; a draft with more is a model of its own. */
-static int draft_method(const struct k25_scenario *scenario)
+static enum k25_speculation_method draft_method(const struct k25_scenario *scenario)
 {
-    int method = scenario->plan.speculation.method;
+    enum k25_speculation_method method = scenario->plan.speculation.method;
     if (scenario->plan.speculation.acceptance[0] == '\0' || method != K25_SPEC_NONE)
         return scenario->plan.speculation.acceptance[0] == '\0' ? K25_SPEC_NONE : method;
     if (scenario->drafts)
@@ -23,7 +23,8 @@ static int draft_method(const struct k25_scenario *scenario)
 }
 
 /* An accepted share or a mean belongs to the chain it was measured with. */
-static bool check_acceptance(const struct k25_scenario *scenario, int method, struct k25_error *error)
+static bool check_acceptance(const struct k25_scenario *scenario, enum k25_speculation_method method,
+                             struct k25_error *error)
 {
     struct k25_plan_speculation speculation = scenario->plan.speculation;
     double tokens;
@@ -42,7 +43,8 @@ static bool check_acceptance(const struct k25_scenario *scenario, int method, st
 }
 
 /* The plan with a chain of k tokens, its acceptance written position by position. */
-static bool speculate(const struct k25_scenario *scenario, int method, int k, struct k25_plan *plan)
+static bool speculate(const struct k25_scenario *scenario, enum k25_speculation_method method, int k,
+                      struct k25_plan *plan)
 {
     struct k25_plan_speculation *speculation = &plan->speculation;
     struct k25_plan_speculation given = scenario->plan.speculation;
@@ -75,7 +77,7 @@ struct search {
     struct k25_question question; /* of the last plan that was valid */
     struct k25_prediction prediction;
     struct k25_recommendation *out;
-    int method;
+    enum k25_speculation_method method;
 };
 
 static bool better(const struct k25_candidate *a, const struct k25_candidate *b)
@@ -183,9 +185,9 @@ static void try_backends(struct search *search, struct k25_plan *plan)
 
 static void try_kv_dtypes(struct search *search, struct k25_plan *plan)
 {
-    const int given = search->scenario->plan.kv_dtype;
+    const enum k25_kv_dtype given = search->scenario->plan.kv_dtype;
     try_backends(search, plan);
-    for (int dtype = 0; search->wish->kv_dtypes && k25_kv_dtype_names[dtype] != NULL; dtype++) {
+    for (enum k25_kv_dtype dtype = 0; search->wish->kv_dtypes && dtype < K25_KV_DTYPES; dtype++) {
         plan->kv_dtype = dtype;
         if (dtype != given)
             try_backends(search, plan);

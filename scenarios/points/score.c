@@ -97,9 +97,13 @@ double k25_point_roofline(const struct k25_point *point)
         return question->plan.batch / seconds;
     case K25_METRIC_PER_USER_TOK_S:
         return 1 / seconds;
-    default:
-        return seconds * 1e3;
+    case K25_METRIC_TPOT_MS:
+    case K25_METRIC_ITL_MS:
+    case K25_METRIC_STEP_MS:
+    case K25_METRICS:
+        break;
     }
+    return seconds * 1e3;
 }
 
 static int by_value(const void *a, const void *b)

@@ -9,7 +9,13 @@
 #include "base/list.h"
 #include "base/text.h"
 
-const char *const k25_metric_names[] = {"aggregate_tok_s", "per_user_tok_s", "tpot_ms", "itl_ms", "step_ms", NULL};
+const char *const k25_metric_names[K25_METRICS + 1] = {
+    [K25_METRIC_AGGREGATE_TOK_S] = "aggregate_tok_s",
+    [K25_METRIC_PER_USER_TOK_S] = "per_user_tok_s",
+    [K25_METRIC_TPOT_MS] = "tpot_ms",
+    [K25_METRIC_ITL_MS] = "itl_ms",
+    [K25_METRIC_STEP_MS] = "step_ms",
+};
 
 /* A row while it is read. `failed` is set by the first cell that is wrong; `point->skip` by the first that is missing.
  */

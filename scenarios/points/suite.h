@@ -26,8 +26,9 @@ enum k25_metric {
     K25_METRIC_TPOT_MS,
     K25_METRIC_ITL_MS,
     K25_METRIC_STEP_MS,
+    K25_METRICS,
 };
-extern const char *const k25_metric_names[];
+extern const char *const k25_metric_names[K25_METRICS + 1]; /* NULL-terminated */
 
 struct k25_point {
     const char *id, *group, *variant;
@@ -36,9 +37,9 @@ struct k25_point {
     bool described;                      /* a scenario of its own may fill the row's empty cells */
     struct k25_question question;        /* its plan.context is the context when decoding starts */
     struct k25_load load;                /* of this row: the cell's length from its own column */
-    int metric;                          /* enum k25_metric */
-    double measured;                     /* in the metric's unit */
-    char skip[160];                      /* why the row has no prediction; "" when it has one */
+    enum k25_metric metric;
+    double measured; /* in the metric's unit */
+    char skip[160];  /* why the row has no prediction; "" when it has one */
 };
 
 /* A scenario with the architecture, weights and machine of some rows, shared by them. */

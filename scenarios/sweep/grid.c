@@ -68,9 +68,12 @@ double k25_plan_get(const struct k25_plan_key *key, const struct k25_plan *plan)
     case K25_REAL:
         memcpy(&real, member, sizeof real);
         return real;
-    default:
-        return 0;
+    case K25_TEXT:
+    case K25_MAP:
+    case K25_NODE:
+        break;
     }
+    return 0;
 }
 
 void k25_plan_put(const struct k25_plan_key *key, double value, struct k25_plan *plan)
@@ -90,7 +93,9 @@ void k25_plan_put(const struct k25_plan_key *key, double value, struct k25_plan 
     case K25_REAL:
         memcpy(member, &value, sizeof value);
         break;
-    default:
+    case K25_TEXT:
+    case K25_MAP:
+    case K25_NODE:
         break;
     }
 }

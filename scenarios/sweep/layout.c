@@ -8,8 +8,8 @@
 #include "base/print.h"
 #include "base/text.h"
 
-const char *const k25_sweep_format_names[] = {
-    [K25_SWEEP_CSV] = "csv", [K25_SWEEP_JSONL] = "jsonl", [K25_SWEEP_FORMATS] = NULL};
+const char *const k25_sweep_format_names[K25_SWEEP_FORMATS + 1] = {
+    [K25_SWEEP_CSV] = "csv", [K25_SWEEP_JSONL] = "jsonl"};
 
 /* ---- cells ---- */
 
@@ -362,9 +362,12 @@ static char *plan_text(const struct k25_sweep_layout *layout, const struct k25_p
         return k25_copy(k25_text_real(value->number, number, sizeof number));
     case K25_ENUM:
         return cell_text(layout->format, key->field->names[(int)value->number]);
-    default:
-        return cell_text(layout->format, value->text);
+    case K25_TEXT:
+    case K25_MAP:
+    case K25_NODE:
+        break;
     }
+    return cell_text(layout->format, value->text);
 }
 
 static char *other_text(const struct k25_sweep_layout *layout, const char *text)

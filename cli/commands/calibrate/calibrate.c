@@ -157,7 +157,7 @@ static void describe(const struct calibration *c, struct k25_calibration *set)
 static bool take_residuals(struct calibration *c, struct k25_calibration *set, struct k25_error *error)
 {
     const struct k25_residuals *before = k25_scenario_residuals(c->scenario);
-    for (int class = 0; before != NULL && class < K25_KERNEL_CLASSES; class ++) {
+    for (enum k25_kernel_class class = 0; before != NULL && class < K25_KERNEL_CLASSES; class ++) {
         const struct k25_residual_table *table = &before->table[class];
         if (table->count > 0 && !k25_residuals_set(&set->residuals, class, table->site, table->count, error))
             return false;

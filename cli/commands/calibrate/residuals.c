@@ -14,7 +14,7 @@ static void append(char *names, size_t size, const char *name)
 }
 
 /* Two families for one class: says which there are. */
-static bool several(const struct cli_evidence *evidence, const char *const *families, int class,
+static bool several(const struct cli_evidence *evidence, const char *const *families, enum k25_kernel_class class,
                     struct k25_error *error)
 {
     char names[400] = "";
@@ -46,18 +46,18 @@ bool cli_residuals_choose(const struct cli_evidence *evidence, const char *const
                           struct cli_residuals *chosen, struct k25_error *error)
 {
     bool any = evidence->tables == 0 || families == NULL;
-    for (int class = 0; class < K25_KERNEL_CLASSES; class ++)
-        chosen->of[class] = (struct cli_residual){.class = -1};
+    for (enum k25_kernel_class class = 0; class < K25_KERNEL_CLASSES; class ++)
+        chosen->of[class] = (struct cli_residual){.class = K25_KERNEL_CLASSES};
     for (size_t t = 0; t < evidence->tables; t++) {
         const struct k25_kernel_table *table = evidence->table[t];
         for (int f = 0; f < table->families; f++) {
             if (!cli_family_wanted(table->family[f].name, families))
                 continue;
             any = true;
-            int class = k25_residual_family_class(table, f);
-            if (class < 0)
+            enum k25_kernel_class class = k25_residual_family_class(table, f);
+            if (class == K25_KERNEL_CLASSES)
                 continue;
-            if (chosen->of[class].class >= 0)
+            if (chosen->of[class].class != K25_KERNEL_CLASSES)
                 return several(evidence, families, class, error);
             chosen->of[class] = (struct cli_residual){.class = class, .table = table, .family = f};
         }
@@ -69,7 +69,7 @@ static bool make(struct cli_residual *one, const struct k25_priors *priors, cons
                  struct k25_residuals *residuals, struct k25_error *error)
 {
     size_t rows = one->table->rows;
-    unsigned char *use = calloc(rows + 1, sizeof *use);
+    enum k25_row_use *use = calloc(rows + 1, sizeof *use);
     bool *take = calloc(rows + 1, sizeof *take);
     bool ok = use != NULL && take != NULL;
     if (!ok)
@@ -89,11 +89,11 @@ bool cli_residuals_make(struct cli_residuals *chosen, const struct k25_priors *p
                         struct k25_residuals *residuals, struct k25_error *error)
 {
     bool ok = true;
-    for (int class = 0; ok && class < K25_KERNEL_CLASSES; class ++) {
-        if (chosen->of[class].class >= 0 && class != K25_KERNEL_MLA)
+    for (enum k25_kernel_class class = 0; ok && class < K25_KERNEL_CLASSES; class ++) {
+        if (chosen->of[class].class != K25_KERNEL_CLASSES && class != K25_KERNEL_MLA)
             ok = make(&chosen->of[class], priors, params, residuals, error);
     }
-    if (ok && chosen->of[K25_KERNEL_MLA].class >= 0)
+    if (ok && chosen->of[K25_KERNEL_MLA].class != K25_KERNEL_CLASSES)
         ok = make(&chosen->of[K25_KERNEL_MLA], priors, params, residuals, error);
     return ok;
 }
@@ -108,9 +108,9 @@ bool cli_residuals_print(const struct cli_residuals *made, struct k25_error *err
     struct cli_table table;
     bool thinned = false;
     cli_table_open(&table, columns);
-    for (int class = 0; class < K25_KERNEL_CLASSES; class ++) {
+    for (enum k25_kernel_class class = 0; class < K25_KERNEL_CLASSES; class ++) {
         const struct cli_residual *one = &made->of[class];
-        if (one->class < 0)
+        if (one->class == K25_KERNEL_CLASSES)
             continue;
         cli_table_text(&table, "%s", k25_kernel_class_names[class]);
         cli_table_number(&table, (double)one->sites);

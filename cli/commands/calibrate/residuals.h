@@ -10,7 +10,7 @@
 
 /* One table and the family of kernels that it is made of. */
 struct cli_residual {
-    int class; /* enum k25_kernel_class; -1: none */
+    enum k25_kernel_class class; /* K25_KERNEL_CLASSES: none */
     const struct k25_kernel_table *table;
     int family;         /* of that table */
     size_t rows, sites; /* filled by cli_residuals_make */

@@ -14,7 +14,11 @@ static const double search_least = 16, search_most = 67108864;
 
 static const double activation = 2; /* bytes of an element of a row: BF16 */
 
-static const char *const contest_names[] = {"protocols", "auto", "all"};
+static const char *const contest_names[K25_CONTESTS] = {
+    [K25_CONTEST_PROTOCOLS] = "protocols",
+    [K25_CONTEST_AUTO] = "auto",
+    [K25_CONTEST_ALL] = "all",
+};
 
 #define AND_WORDS(id, key, words) " and " words
 
@@ -62,9 +66,9 @@ static void add_sizes(const struct k25_contestants *contestants, double row_byte
 
 static void add_crossovers(const struct k25_contestants *contestants, double row_bytes, struct cli_table *table)
 {
-    for (int contest = K25_CONTEST_PROTOCOLS; contest <= K25_CONTEST_ALL; contest++) {
+    for (enum k25_contest contest = 0; contest < K25_CONTESTS; contest++) {
         struct k25_crossover crossovers[K25_MAX_CROSSOVERS];
-        size_t count = k25_crossovers((enum k25_contest)contest, contestants, search_least, search_most, crossovers);
+        size_t count = k25_crossovers(contest, contestants, search_least, search_most, crossovers);
         for (size_t i = 0; i < count; i++) {
             cli_table_number(table, contestants->group->n);
             cli_table_text(table, "%s", contest_names[contest]);

@@ -38,9 +38,11 @@ static bool misfit(const struct cli *cli, const struct cli_answer *answer, enum 
         return cli_render_json(answer, &rendering, error);
     case CLI_CSV:
         return cli_render_no_explanation(error);
-    default:
-        return cli_render_table(answer, &rendering, error);
+    case CLI_TABLE:
+    case CLI_FORMATS:
+        break;
     }
+    return cli_render_table(answer, &rendering, error);
 }
 
 static enum k25_status step(const struct cli *cli, const char *name, enum cli_format format, struct k25_error *error)

@@ -338,11 +338,11 @@ static bool add_section(enum section section, const struct cli_answer *answer, c
     static const struct {
         const char *key;
         const struct cli_column *columns;
-    } sections[SECTIONS] = {{"parts", share_columns},
-                            {"elasticities", elasticity_columns},
-                            {"levers", lever_columns},
-                            {"next", purchase_columns},
-                            {"speculation", chain_columns}};
+    } sections[SECTIONS] = {[SHARES] = {"parts", share_columns},
+                            [ELASTICITIES] = {"elasticities", elasticity_columns},
+                            [LEVERS] = {"levers", lever_columns},
+                            [PURCHASES] = {"next", purchase_columns},
+                            [CHAINS] = {"speculation", chain_columns}};
     bool people = report->format == CLI_TABLE;
     struct cli_table table;
     cli_table_open(&table, sections[section].columns);
@@ -359,8 +359,11 @@ static bool add_section(enum section section, const struct cli_answer *answer, c
     case PURCHASES:
         add_purchases(&table, x);
         break;
-    default:
+    case CHAINS:
         add_chains(&table, x);
+        break;
+    case SECTIONS:
+        break;
     }
     return cli_report_add(report, sections[section].key, title, &table, error);
 }
@@ -370,8 +373,8 @@ static bool render_json(const struct cli_answer *answer, const struct cli_explan
     struct cli_report report = {.format = CLI_JSON, .root = json_object()};
     bool ok =
         (report.root != NULL && set_heads(report.root, answer, x)) || k25_fail(error, K25_RESOURCE, "out of memory");
-    for (int section = 0; ok && section < SECTIONS; section++)
-        ok = add_section((enum section)section, answer, x, "", &report, error);
+    for (enum section section = 0; ok && section < SECTIONS; section++)
+        ok = add_section(section, answer, x, "", &report, error);
     if (ok)
         return cli_report_end(&report, error);
     json_decref(report.root);

@@ -8,11 +8,11 @@
 static const double wanted_time = 1e-3, short_step = 10e-3, wanted_share = 0.05; /* s, s, of the step */
 
 /* Constants of the formulas, and what the text and its sampling decide. */
-static const int fixed[] = {K25_P_NORM,          K25_KERNEL_SCALE,    K25_K_SPLIT,         K25_MOE_REREAD,
-                            K25_MLA_GATHERED,    K25_NCCL_LL_SCALING, K25_NCCL_LL_NORM,    K25_ROUTING_CV,
-                            K25_ROUTING_OVERLAP, K25_POWER_EXPONENT,  K25_GQA_SPLIT_TOKENS};
+static const enum k25_param fixed[] = {K25_P_NORM,          K25_KERNEL_SCALE,    K25_K_SPLIT,         K25_MOE_REREAD,
+                                       K25_MLA_GATHERED,    K25_NCCL_LL_SCALING, K25_NCCL_LL_NORM,    K25_ROUTING_CV,
+                                       K25_ROUTING_OVERLAP, K25_POWER_EXPONENT,  K25_GQA_SPLIT_TOKENS};
 
-static bool is_fixed(int id)
+static bool is_fixed(enum k25_param id)
 {
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         if (fixed[i] == id)
@@ -22,7 +22,7 @@ static bool is_fixed(int id)
 }
 
 /* Links: those of the ring of the tp ranks stand for all. */
-static double figure_value(const struct k25_question *question, int figure)
+static double figure_value(const struct k25_question *question, enum k25_figure figure)
 {
     const struct k25_gpu *gpu = &question->machine->gpu;
     const struct k25_group *group = &question->group[K25_RANKS_TP];
@@ -38,9 +38,12 @@ static double figure_value(const struct k25_question *question, int figure)
         return gpu->peak_fp4_tflops;
     case K25_FIGURE_LINK_BANDWIDTH:
         return links ? group->ring_bandwidth / 1e9 : NAN;
-    default:
+    case K25_FIGURE_LINK_LATENCY:
         return links ? group->ring_latency * 1e6 : NAN;
+    case K25_FIGURES:
+        break;
     }
+    return NAN;
 }
 
 static int by_elasticity(const void *a, const void *b)
@@ -53,20 +56,23 @@ static int by_elasticity(const void *a, const void *b)
 static void list_elasticities(const struct cli_answer *answer, const struct k25_slopes *slopes,
                               struct cli_elasticity list[CLI_FOLLOWED])
 {
-    static const char *const units[K25_FIGURES] = {"GB/s", "TFLOP/s", "TFLOP/s", "TFLOP/s", "GB/s", "us"};
-    for (int id = 0; id < K25_PARAMS; id++)
+    static const char *const units[K25_FIGURES] = {
+        [K25_FIGURE_BANDWIDTH] = "GB/s",   [K25_FIGURE_PEAK_BF16] = "TFLOP/s",   [K25_FIGURE_PEAK_FP8] = "TFLOP/s",
+        [K25_FIGURE_PEAK_FP4] = "TFLOP/s", [K25_FIGURE_LINK_BANDWIDTH] = "GB/s", [K25_FIGURE_LINK_LATENCY] = "us",
+    };
+    for (enum k25_param id = 0; id < K25_PARAMS; id++)
         list[id] = (struct cli_elasticity){.name = k25_param_names[id],
                                            .kind = "parameter",
                                            .unit = k25_param_info[id].unit,
-                                           .id = id,
+                                           .id = (int)id,
                                            .value = answer->scenario.params.value[id] / k25_param_info[id].scale,
                                            .slope = slopes->param[id],
                                            .changeable = !is_fixed(id)};
-    for (int figure = 0; figure < K25_FIGURES; figure++)
+    for (enum k25_figure figure = 0; figure < K25_FIGURES; figure++)
         list[K25_PARAMS + figure] = (struct cli_elasticity){.name = k25_figure_names[figure],
                                                             .kind = "figure",
                                                             .unit = units[figure],
-                                                            .id = figure,
+                                                            .id = (int)figure,
                                                             .value = figure_value(&answer->question, figure),
                                                             .slope = slopes->figure[figure],
                                                             .changeable = true};
@@ -109,7 +115,7 @@ static void list_purchases(const struct cli_answer *answer, struct cli_explanati
         else
             x->unreachable++;
     }
-    for (int lever = 0; lever < K25_LEVERS; lever++) {
+    for (enum k25_lever lever = 0; lever < K25_LEVERS; lever++) {
         double gain = step - x->ceilings[lever].step;
         bool figure =
             lever == K25_LEVER_LINK_BANDWIDTH || lever == K25_LEVER_LINK_LATENCY; /* listed with the figures */

@@ -14,7 +14,7 @@ struct cli_elasticity {
     double value;      /* in its unit */
     double elasticity; /* of the step and of TPOT: d ln step / d ln x */
     double slope;      /* s: d step / d ln x */
-    int id;            /* enum k25_param or enum k25_figure */
+    int id;            /* number of the parameter or of the figure */
     bool changeable;   /* by a person: no constant of a formula, nothing that the text decides */
 };
 

@@ -9,8 +9,10 @@
 #include "calib/readers/nsys/sqlite.h"
 #include "calib/trace/inflate.h"
 
-const char *const inspect_kind_names[] = {"trace",       "profiler_table", "nccl_tests", "nsys",
-                                          "nsys_sqlite", "bench",          NULL};
+const char *const inspect_kind_names[INSPECT_KINDS + 1] = {
+    [INSPECT_TRACE] = "trace", [INSPECT_PROFILER_TABLE] = "profiler_table", [INSPECT_NCCL_TESTS] = "nccl_tests",
+    [INSPECT_NSYS] = "nsys",   [INSPECT_NSYS_SQLITE] = "nsys_sqlite",       [INSPECT_BENCH] = "bench",
+};
 
 static struct {
     const char *kernels, *top, *format, *rank;

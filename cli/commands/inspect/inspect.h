@@ -21,8 +21,9 @@ enum inspect_kind {
     INSPECT_NSYS,
     INSPECT_NSYS_SQLITE,
     INSPECT_BENCH,
+    INSPECT_KINDS,
 };
-extern const char *const inspect_kind_names[];
+extern const char *const inspect_kind_names[INSPECT_KINDS + 1]; /* NULL-terminated */
 
 /* What the file is, from its first bytes. A file that cannot be read is a trace: its reader says why. */
 enum inspect_kind inspect_sniff(const char *path);

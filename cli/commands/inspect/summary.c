@@ -277,6 +277,7 @@ bool inspect_read_summary(const char *path, enum inspect_kind kind, const struct
     case INSPECT_BENCH:
         return read_bench(path, options, summary, error);
     case INSPECT_TRACE:
+    case INSPECT_KINDS:
         break;
     }
     return false;

@@ -31,7 +31,7 @@ static const struct cli_column family_columns[] = {
 static size_t skipped(const struct k25_kernel_family *family)
 {
     size_t count = 0;
-    for (int reason = 0; reason < K25_SKIPS; reason++)
+    for (enum k25_skip reason = 0; reason < K25_SKIPS; reason++)
         count += family->skipped[reason];
     return count;
 }
@@ -83,7 +83,7 @@ static bool report_skips(const struct k25_kernel_table *kernels, const struct k2
     struct cli_table table;
     size_t warm = 0;
     cli_table_open(&table, skip_columns);
-    for (int reason = 0; reason < K25_SKIPS; reason++) {
+    for (enum k25_skip reason = 0; reason < K25_SKIPS; reason++) {
         size_t rows = 0;
         for (int i = 0; i < kernels->families; i++)
             rows += kernels->family[i].skipped[reason];
@@ -148,13 +148,12 @@ static const struct cli_column row_columns[] = {
 static bool report_rows(const struct k25_kernel_table *kernels, const struct k25_kernel_scores *scores,
                         struct cli_report *report, struct k25_error *error)
 {
-    static const char *const uses[] = {"warm", "fitted", "scored"};
     struct cli_table table;
     cli_table_open(&table, row_columns);
     for (size_t i = 0; i < kernels->rows; i++) {
         const struct k25_kernel_row *row = &kernels->row[i];
         cli_table_number(&table, row->line);
-        cli_table_text(&table, "%s", uses[scores->use[i]]);
+        cli_table_text(&table, "%s", k25_row_use_names[scores->use[i]]);
         cli_table_number(&table, row->latency * 1e6);
         cli_table_number(&table, scores->predicted[i] * 1e6);
         cli_table_number(&table, (scores->predicted[i] / row->latency - 1) * 100);
@@ -176,7 +175,8 @@ static bool bars_met(const struct cli_validation *v, const struct k25_kernel_tab
             continue;
         if (bar[CLI_MEDIAN] == 0)
             bar[CLI_MEDIAN] = kernels->family[i].bar;
-        const double errors[CLI_STATISTICS] = {score->median, score->mean, score->max};
+        const double errors[CLI_STATISTICS] = {
+            [CLI_MEDIAN] = score->median, [CLI_MEAN] = score->mean, [CLI_WORST] = score->max};
         met = cli_bars_met(bar, kernels->family[i].name, errors) && met;
     }
     return met;

@@ -318,7 +318,8 @@ static bool bars_met(const struct cli_validation *v, const struct cli_pairs *pai
         if (!judge(pair, &score))
             continue;
         snprintf(what, sizeof what, "%s variant %s", pair->group, pair->variant);
-        const double errors[CLI_STATISTICS] = {score.median, score.mean, score.worst};
+        const double errors[CLI_STATISTICS] = {
+            [CLI_MEDIAN] = score.median, [CLI_MEAN] = score.mean, [CLI_WORST] = score.worst};
         met = cli_bars_met(v->bar, what, errors) && met;
         judged++;
     }
