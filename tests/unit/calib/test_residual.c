@@ -25,7 +25,8 @@ static int prepare(void **state)
     return ok ? 0 : -1;
 }
 
-static void set_sites(struct k25_residuals *residuals, enum k25_kernel_class class, const double (*rows)[4], size_t count)
+static void set_sites(struct k25_residuals *residuals, enum k25_kernel_class class, const double (*rows)[4],
+                      size_t count)
 {
     struct k25_residual_site site[64];
     struct k25_error error = {0};
