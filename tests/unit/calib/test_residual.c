@@ -84,6 +84,34 @@ static void one_site_fades(void **state)
     k25_residuals_free(&residuals);
 }
 
+/* Half of a reach along one logarithm leaves a quarter of a lone site's value. */
+static void every_class_has_its_reach(void **state)
+{
+    (void)state;
+    static const struct {
+        enum k25_kernel_class class;
+        double reach[K25_SHAPE];
+    } cases[] = {
+        {K25_KERNEL_GEMM_BF16, {4, 2, 2}}, {K25_KERNEL_GEMM_FP8, {4, 2, 2}}, {K25_KERNEL_GEMM_FP4, {4, 2, 2}},
+        {K25_KERNEL_GEMM_INT4, {4, 2, 2}}, {K25_KERNEL_MOE_BF16, {4, 4, 2}}, {K25_KERNEL_MOE_FP8, {4, 4, 2}},
+        {K25_KERNEL_MOE_INT4, {4, 4, 2}},  {K25_KERNEL_MOE_FP4, {4, 4, 2}},  {K25_KERNEL_MLA, {4, 4, 4}},
+    };
+    static const double one[][4] = {{1000, 1000, 1000, 0.4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct k25_residuals residuals = {0};
+        assert_true(k25_residual_class(cases[i].class));
+        set_sites(&residuals, cases[i].class, one, 1);
+        for (int axis = 0; axis < K25_SHAPE; axis++) {
+            double shape[K25_SHAPE] = {1000, 1000, 1000};
+            shape[axis] *= exp(cases[i].reach[axis] / 2);
+            assert_within(at(&residuals, cases[i].class, shape[0], shape[1], shape[2]), 0.1, 1e-12);
+        }
+        k25_residuals_free(&residuals);
+    }
+    assert_false(k25_residual_class(K25_KERNEL_GQA));
+    assert_false(k25_residual_class(K25_KERNEL_CLASSES));
+}
+
 /* Two sites 1/2 apart with 0.2 and 0.4: K = [1 1/4; 1/4 1], K^-1 r = [0.1 0.35] / 0.9375. Halfway each covariance
  * is 9/16: 0.5625 x 0.45 / 0.9375 = 0.27. */
 static void two_sites_are_interpolated(void **state)
@@ -96,6 +124,75 @@ static void two_sites_are_interpolated(void **state)
     assert_within(at(&residuals, K25_KERNEL_MLA, exp(2), 1000, 8), 0.4, 1e-12);
     assert_within(at(&residuals, K25_KERNEL_MLA, exp(1), 1000, 8), 0.27, 1e-12);
     k25_residuals_free(&residuals);
+}
+
+/* The site of one_site_fades: d = ln(x) / 4 away the value is 0.4 (1 - d)^2, whose slope in ln x is -0.2 (1 - d). */
+static void slopes_of_one_site(void **state)
+{
+    (void)state;
+    struct k25_residuals residuals = {0};
+    static const double one[][4] = {{1, 1000, 8, 0.4}};
+    double slope[K25_SHAPE] = {7, 7, 7};
+    struct k25_kernel_call call = {.class = K25_KERNEL_MLA, .shape = {exp(1), 1000, 8}};
+    assert_true(k25_residual_slope(&residuals, &call, slope) == 0); /* no table */
+    assert_true(slope[0] == 0 && slope[1] == 0 && slope[2] == 0);
+    set_sites(&residuals, K25_KERNEL_MLA, one, 1);
+    assert_within(k25_residual_slope(&residuals, &call, slope), 0.4 * 0.75 * 0.75, 1e-12);
+    assert_within(slope[0], -0.15, 1e-12);
+    assert_true(slope[1] == 0 && slope[2] == 0);
+    call = (struct k25_kernel_call){.class = K25_KERNEL_MLA, .shape = {1, 1000 * exp(-2), 8}};
+    k25_residual_slope(&residuals, &call, slope);
+    assert_within(slope[1], 0.1, 1e-12); /* on the other side */
+    call.shape[1] = 1000;                /* the tip: the mean of both sides */
+    assert_within(k25_residual_slope(&residuals, &call, slope), 0.4, 1e-12);
+    assert_true(slope[0] == 0 && slope[1] == 0 && slope[2] == 0);
+    call.shape[1] = 1000 * exp(5); /* out of reach */
+    assert_true(k25_residual_slope(&residuals, &call, slope) == 0 && slope[1] == 0);
+    k25_residuals_free(&residuals);
+}
+
+static double distance_from(const double at[K25_SHAPE], const double row[4])
+{
+    double sum = 0;
+    for (int i = 0; i < K25_SHAPE; i++)
+        sum += pow(log(row[i] / at[i]) / 4, 2);
+    return sum;
+}
+
+static const double *here; /* of by_distance */
+
+static int by_distance(const void *a, const void *b)
+{
+    double x = distance_from(here, a), y = distance_from(here, b);
+    return (x > y) - (x < y);
+}
+
+/* Of many sites in reach the twelve nearest count, wherever they are in the tree: a table of these alone says the same.
+ */
+static void the_nearest_sites_count(void **state)
+{
+    (void)state;
+    enum { SITES = 60 };
+    uint64_t seed = 90;
+    for (int round = 0; round < 200; round++) {
+        struct k25_residuals all = {0}, nearest = {0};
+        double rows[SITES][4], point[K25_SHAPE];
+        for (int i = 0; i < SITES; i++) {
+            for (int axis = 0; axis < K25_SHAPE; axis++)
+                rows[i][axis] = exp(4 * uniform(&seed));
+            rows[i][3] = normal(&seed);
+        }
+        for (int axis = 0; axis < K25_SHAPE; axis++)
+            point[axis] = exp(4 * uniform(&seed));
+        set_sites(&all, K25_KERNEL_MLA, (const double(*)[4])rows, SITES);
+        here = point;
+        qsort(rows, SITES, sizeof *rows, by_distance);
+        set_sites(&nearest, K25_KERNEL_MLA, (const double(*)[4])rows, 12);
+        assert_within(at(&all, K25_KERNEL_MLA, point[0], point[1], point[2]),
+                      at(&nearest, K25_KERNEL_MLA, point[0], point[1], point[2]), 1e-9);
+        k25_residuals_free(&all);
+        k25_residuals_free(&nearest);
+    }
 }
 
 static void sites_of_one_shape_are_one(void **state)
@@ -346,12 +443,14 @@ static void a_prediction_takes_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_sites_it_is_zero),           cmocka_unit_test(one_site_fades),
-        cmocka_unit_test(two_sites_are_interpolated),         cmocka_unit_test(sites_of_one_shape_are_one),
-        cmocka_unit_test(a_field_is_met_at_every_site),       cmocka_unit_test(a_product_measured_twice_as_long),
-        cmocka_unit_test(a_block_is_booked_on_its_attention), cmocka_unit_test(other_kernels_have_none),
-        cmocka_unit_test(a_large_table_is_thinned),           cmocka_unit_test(a_set_carries_its_tables),
-        cmocka_unit_test(mistakes_have_a_position),           cmocka_unit_test(a_prediction_takes_them),
+        cmocka_unit_test(without_sites_it_is_zero),         cmocka_unit_test(one_site_fades),
+        cmocka_unit_test(two_sites_are_interpolated),       cmocka_unit_test(slopes_of_one_site),
+        cmocka_unit_test(every_class_has_its_reach),        cmocka_unit_test(the_nearest_sites_count),
+        cmocka_unit_test(sites_of_one_shape_are_one),       cmocka_unit_test(a_field_is_met_at_every_site),
+        cmocka_unit_test(a_product_measured_twice_as_long), cmocka_unit_test(a_block_is_booked_on_its_attention),
+        cmocka_unit_test(other_kernels_have_none),          cmocka_unit_test(a_large_table_is_thinned),
+        cmocka_unit_test(a_set_carries_its_tables),         cmocka_unit_test(mistakes_have_a_position),
+        cmocka_unit_test(a_prediction_takes_them),
     };
     return cmocka_run_group_tests(tests, prepare, leave_folder);
 }

@@ -77,6 +77,32 @@ static void splits_follow_the_context_without_a_graph(void **state)
     }
 }
 
+/* One block of query rows, so that the parts show. A wave has 100 thread blocks. */
+static void splits_of_one_block(void **state)
+{
+    (void)state;
+    struct k25_params params = round_params();
+    struct k25_attention_work work = mla_work();
+    work.sequences = work.rows = 1;
+    work.splits = 0;
+    /* 511 tokens are one part, 1024 two, 1536 not three but four. 51200 are 100, rounded to 128: two waves of 400.
+     * 100000 are 195, rounded to 256 and cut to twice the SMs: two waves of 500, where 256 would be three of 390. */
+    static const struct {
+        double context, serial;
+    } cases[] = {{511, 511}, {1024, 512}, {1536, 384}, {51200, 800}, {100000, 1000}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        work.context = cases[i].context;
+        assert_true(k25_mla_call(&work, &params).serial == cases[i].serial);
+    }
+    work.splits = 1; /* as given, though the rule would say 16 */
+    work.context = 6400;
+    assert_true(k25_mla_call(&work, &params).serial == 6400);
+    work.rows = 4;
+    work.apart = true;
+    work.heads = 17; /* each of 4 walks has two blocks */
+    assert_true(k25_mla_call(&work, &params).items == 8);
+}
+
 static void grouped_queries(void **state)
 {
     (void)state;
@@ -117,6 +143,14 @@ static void many_sequences_leave_no_splits(void **state)
     struct k25_kernel_call call = k25_gqa_call(&work, &params);
     assert_true(call.items == 256 && call.bytes == 128 * 1000 * 2048.0);
     assert_close(call.serial, 2560, 1e-15);
+    /* A context hardly longer than the smallest split: one split of 150, not two of 128. */
+    work.context = 150;
+    assert_close(k25_gqa_call(&work, &params).serial, 1.28 * 150 * 2, 1e-15);
+    /* One split as given, though 100 slots would take 8. */
+    work.sequences = 1;
+    work.context = 1000;
+    work.splits = 1;
+    assert_close(k25_gqa_call(&work, &params).serial, 1000 * 2, 1e-15);
 }
 
 static void indexer_scores(void **state)
@@ -183,6 +217,7 @@ int main(void)
         cmocka_unit_test(rows_apart_walk_the_latents_one_by_one),
         cmocka_unit_test(heads_are_padded_to_blocks_of_16),
         cmocka_unit_test(splits_follow_the_context_without_a_graph),
+        cmocka_unit_test(splits_of_one_block),
         cmocka_unit_test(grouped_queries),
         cmocka_unit_test(many_sequences_leave_no_splits),
         cmocka_unit_test(indexer_scores),

@@ -76,6 +76,7 @@ static void no_two_rows_are_alike(void **state)
     assert_string_equal(k25_nccl_protocols[K25_BACKEND_NCCL_LL128], "LL128");
     assert_string_equal(k25_backend_names[K25_BACKEND_ONESHOT], "one-shot");
     assert_string_equal(k25_backend_keys[K25_BACKEND_ONESHOT], "oneshot");
+    assert_int_equal(k25_backend_info[K25_BACKEND_ONESHOT]->most_without_nvlink, 2); /* vllm, custom_all_reduce.py */
     assert_string_equal(k25_engine_names[K25_VLLM], "vllm");
     assert_string_equal(k25_engine_names[K25_SGLANG], "sglang");
 }

@@ -127,6 +127,52 @@ static void test_tie_goes_to_fewest_links(void **state)
     check_path(&machine, 1, 0, K25_PATH_PIX, 2, 0.6, 20);
 }
 
+static double lone_gbs(const struct k25_machine *machine, int n)
+{
+    struct k25_group group;
+    struct k25_error error = {0};
+    assert_true(k25_machine_group(machine, n, &group, &error));
+    return group.lone_bandwidth / 1e9;
+}
+
+/* One rank that reads all others gets what its own link lets through, if the paths behind it are as wide. */
+static void test_one_reader_alone(void **state)
+{
+    (void)state;
+    struct k25_machine machine = make("2 socket, 4 gpu each, pcie5");
+    assert_within(lone_gbs(&machine, 2), 56, 1e-9);
+    assert_within(lone_gbs(&machine, 8), 56, 1e-9); /* four flows of 8 GB/s cross 51 */
+    assert_true(isinf(lone_gbs(&machine, 1)));
+    for (size_t i = 0; i < machine.links; i++) {
+        if (machine.link[i].kind == K25_L_SOCKET)
+            machine.link[i].bandwidth = 7e9;
+    }
+    assert_within(lone_gbs(&machine, 8), 7 * 7 / 4.0, 1e-9); /* each of seven flows is as slow as a fourth of it */
+    for (size_t i = 0; i < machine.links; i++) {
+        if (machine.link[i].from == 0 || machine.link[i].to == 0)
+            machine.link[i].bandwidth = 3e9;
+    }
+    assert_within(lone_gbs(&machine, 8), 3, 1e-9); /* the slowest reader counts */
+    check_group(&machine, 2, 0.872, 3, 0.872, 3, K25_PATH_NODE);
+    k25_machine_clear(&machine);
+    assert_true(machine.gpus == 0 && machine.vertices == 0 && machine.links == 0 && machine.topology[0] == '\0');
+}
+
+/* Two switches in a row, without one above them. */
+static void test_two_switches_are_several(void **state)
+{
+    struct k25_machine machine = {.p2p = true};
+    (void)state;
+    add(&machine, K25_V_GPU, "a");
+    add(&machine, K25_V_GPU, "b");
+    add(&machine, K25_V_SWITCH, "s");
+    add(&machine, K25_V_SWITCH, "t");
+    link_up(&machine, 0, 2, K25_L_PCIE, 10, 0.1);
+    link_up(&machine, 2, 3, K25_L_PCIE, 10, 0.1);
+    link_up(&machine, 3, 1, K25_L_PCIE, 10, 0.1);
+    check_path(&machine, 0, 1, K25_PATH_PXB, 3, 0.3, 10);
+}
+
 static void test_no_gpu_forwards(void **state)
 {
     struct k25_machine machine = {.p2p = true};
@@ -339,6 +385,8 @@ int main(void)
         cmocka_unit_test(test_switches),
         cmocka_unit_test(test_nvlink),
         cmocka_unit_test(test_tie_goes_to_fewest_links),
+        cmocka_unit_test(test_one_reader_alone),
+        cmocka_unit_test(test_two_switches_are_several),
         cmocka_unit_test(test_no_gpu_forwards),
         cmocka_unit_test(test_without_p2p),
         cmocka_unit_test(test_group_two_socket),
