@@ -10,8 +10,8 @@
 
 struct scanner {
     struct k25_csv *csv;
-    const char *text, *end, *next; /* the text as it was given, and what is still to be read of it */
-    int line;                      /* that `next` stands on */
+    const char *text, *end, *next; /* the text as it was given; the next byte to read */
+    int line;                      /* of `next` */
     char *out;                     /* where the next cell goes; cells are never longer than their text */
     size_t cells;                  /* in csv->names: header and cells so far */
     struct k25_error *error;
@@ -22,7 +22,7 @@ static bool memory_fail(struct scanner *scanner)
     return k25_fail(scanner->error, K25_RESOURCE, "%s: out of memory", scanner->csv->file);
 }
 
-/* The place of a byte of the text. Only an error asks, so counting from the start is cheap enough. */
+/* Fails with the position of a byte of the text. Only errors need it, so counting from the start is cheap enough. */
 static bool fail_at(struct scanner *scanner, const char *place, const char *what)
 {
     int line, column;
@@ -70,7 +70,7 @@ static bool cell_ends(const struct scanner *scanner)
     return scanner->next == scanner->end || *scanner->next == ',' || line_end(scanner, scanner->next) > 0;
 }
 
-/* A cell in quotes; two of them inside stand for one. */
+/* A cell in quotes; two quotes inside mean one. */
 static bool read_quoted(struct scanner *scanner)
 {
     const char *opening = scanner->next++;
@@ -89,7 +89,7 @@ static bool read_quoted(struct scanner *scanner)
         *scanner->out++ = c;
     }
     return cell_ends(scanner) ||
-           fail_at(scanner, scanner->next, "text behind a closing quote, expected a comma or the end of the line");
+           fail_at(scanner, scanner->next, "text after a closing quote, expected a comma or the end of the line");
 }
 
 static bool read_cell(struct scanner *scanner)
@@ -108,7 +108,7 @@ static bool read_cell(struct scanner *scanner)
     return add_cell(scanner, cell);
 }
 
-/* Reads the cells of one row and the end of its line; an empty line is no row. */
+/* Reads the cells of one row and the end of its line; an empty line is not a row. */
 static bool read_row(struct scanner *scanner, bool header)
 {
     struct k25_csv *csv = scanner->csv;
@@ -164,14 +164,15 @@ static bool scan(struct scanner *scanner)
 
 struct k25_csv *k25_csv_parse(const char *text, size_t size, const char *name, struct k25_error *error)
 {
-    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark is no part of the first name */
+    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark is not part of the first name */
         text += 3;
         size -= 3;
     }
     struct k25_csv *csv = calloc(1, sizeof *csv);
     if (csv != NULL) {
         csv->file = k25_copy(name);
-        csv->bytes = malloc(size + 2); /* every cell has a comma or a line end to turn into its zero, but the last */
+        csv->bytes =
+            malloc(size + 2); /* the comma or line end after a cell becomes its zero byte; the last cell has none */
     }
     if (csv == NULL || csv->file == NULL || csv->bytes == NULL) {
         k25_csv_free(csv);
@@ -206,7 +207,7 @@ void k25_csv_free(struct k25_csv *csv)
 {
     if (csv != NULL) {
         free(csv->file);
-        free(csv->names); /* the cells are the rest of the same list */
+        free(csv->names); /* the cells are in the same allocation */
         free(csv->lines);
         free(csv->bytes);
         free(csv);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A message quotes what the user wrote, which may hold escape sequences; a terminal must not obey them. */
+/* A message quotes user input, which may contain terminal escape sequences: replace control characters. */
 static void tame(char *text)
 {
     for (; *text != '\0'; text++) {
@@ -14,7 +14,7 @@ static void tame(char *text)
     }
 }
 
-/* Ends a text that did not fit in "...", without leaving half a UTF-8 character in front of the dots. */
+/* Ends a text that did not fit with "...", without half a UTF-8 character before the dots. */
 static void mark_cut(char *text, size_t size)
 {
     size_t end = size - 4;
@@ -30,7 +30,7 @@ static bool fill(struct k25_error *error, enum k25_status status, const char *pr
     if (error == NULL) {
         return false;
     }
-    /* Built beside the target: an argument may be the error's own former message. */
+    /* Formatted into a second buffer: an argument may be the former message of `error`. */
     char text[sizeof error->message];
     int used = snprintf(text, sizeof text, "%s", prefix);
     if (used >= 0 && (size_t)used < sizeof text) {

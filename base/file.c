@@ -22,7 +22,7 @@ struct reader {
     int fd;
     size_t limit;
     struct k25_error *error;
-    char *bytes; /* what has been read, inflated; room does not count the zero byte behind */
+    char *bytes; /* what has been read, inflated; room does not count the terminating zero byte */
     size_t size, room;
     unsigned char in[CHUNK]; /* as it comes from the file */
     size_t in_size;
@@ -44,7 +44,7 @@ static bool too_large(struct reader *reader)
                     limit);
 }
 
-/* Makes room behind what has been read: one byte past the limit at most, so that too much can be seen. */
+/* Makes room for more bytes: up to one byte past the limit, so that excess can be detected. */
 static bool make_room(struct reader *reader)
 {
     if (reader->size < reader->room) {
@@ -65,7 +65,7 @@ static bool make_room(struct reader *reader)
     return true;
 }
 
-/* Fills `in` up, for a pipe may hand out single bytes and the magic has two. */
+/* Fills `in`: a pipe may return single bytes and the magic has two. */
 static bool refill(struct reader *reader)
 {
     reader->in_size = 0;
@@ -110,7 +110,7 @@ static bool inflate_fail(struct reader *reader, int code)
     return k25_fail(reader->error, K25_BAD_INPUT, "%s: the gzip file is damaged: %s", reader->name, what);
 }
 
-/* Takes more input when there is none left; at the end of the file there stays none. */
+/* Reads more input when the buffer is empty; at the end of the file it stays empty. */
 static bool feed(struct reader *reader)
 {
     if (reader->state.avail_in > 0) {
@@ -150,7 +150,7 @@ static bool inflate_member(struct reader *reader)
     return reader->size <= reader->limit || too_large(reader);
 }
 
-/* Members one behind the other are one text (RFC 1952, 2.2); tape and block devices pad the last with zeros. */
+/* Consecutive members are one text (RFC 1952, 2.2); tape and block devices pad the last with zeros. */
 static bool read_gzip(struct reader *reader)
 {
     struct inflate_state *state = &reader->state;
@@ -164,7 +164,7 @@ static bool read_gzip(struct reader *reader)
             state->avail_in--;
             padded = true;
         } else if (padded || state->next_in[0] != 0x1f) {
-            return k25_fail(reader->error, K25_BAD_INPUT, "%s: the gzip file has other data behind its last member",
+            return k25_fail(reader->error, K25_BAD_INPUT, "%s: the gzip file has other data after its last member",
                             reader->name);
         } else if (!inflate_member(reader)) {
             return false;
@@ -189,7 +189,7 @@ static bool read_all(struct reader *reader)
         return false;
     }
     bool gzip = reader->in_size >= 2 && reader->in[0] == 0x1f && reader->in[1] == 0x8b;
-    /* Said before any of it is in memory. */
+    /* Refused before any of it is read into memory. */
     if (!gzip && S_ISREG(about.st_mode) && (uintmax_t)about.st_size > reader->limit) {
         return too_large(reader);
     }
@@ -260,7 +260,7 @@ bool k25_file_exists(const char *path)
     return stat(path, &about) == 0 && !S_ISDIR(about.st_mode);
 }
 
-/* Zero, or the errno of what went wrong. */
+/* Returns zero or the errno of the failure. */
 static int write_all(int fd, const char *bytes, size_t size)
 {
     while (size > 0) {
@@ -276,7 +276,7 @@ static int write_all(int fd, const char *bytes, size_t size)
     return 0;
 }
 
-/* A pipe, a terminal, a device: nothing there can be replaced, so the bytes just go out. */
+/* A pipe, a terminal or a device cannot be replaced by a rename: write to it directly. */
 static bool write_direct(const char *path, const char *bytes, size_t size, struct k25_error *error)
 {
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
@@ -300,7 +300,7 @@ static bool starts_with(const char *text, const char *head)
 static bool follow(char *target, bool *descriptor)
 {
     for (int links = 0; links <= LINKS; links++) {
-        /* /dev/stdout leads here: the name behind it is that of an open file, not one to replace. */
+        /* /dev/stdout resolves to such a name: an open descriptor, not a file to replace. */
         *descriptor = starts_with(target, "/proc/") || starts_with(target, "/dev/fd/");
         struct stat about;
         if (*descriptor || lstat(target, &about) != 0 || !S_ISLNK(about.st_mode)) {
@@ -322,8 +322,8 @@ static bool follow(char *target, bool *descriptor)
     return false;
 }
 
-/* Opens ".name.XXXXXX" in the folder of `target`. Not mkstemp: that one makes the file private, and the umask
- * cannot be asked without changing it for every thread. */
+/* Opens ".name.XXXXXX" in the folder of `target`. Not mkstemp: it sets mode 0600, and the umask cannot be read without
+ * changing it for every thread. */
 static int open_temporary(const char *target, char *name, size_t size)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
@@ -338,7 +338,7 @@ static int open_temporary(const char *target, char *name, size_t size)
         for (size_t i = 0; i < sizeof random; i++) {
             tail[i] = letters[random[i] % 64];
         }
-        /* A name may be as long as the folder allows; the temporary one is then cut. */
+        /* The name may have the maximum length; the temporary one is then truncated. */
         int length = snprintf(name, size, "%.*s.%.200s.%s", (int)(base - target), target, base, tail);
         if (length < 0 || (size_t)length >= size) {
             errno = ENAMETOOLONG;
@@ -352,8 +352,8 @@ static int open_temporary(const char *target, char *name, size_t size)
     return -1;
 }
 
-/* Makes the rename itself last. The file is in place by now whatever comes back, and some file systems cannot
- * sync a folder, so a failure changes nothing. */
+/* Makes the rename durable. The file is already in place and some file systems cannot sync a folder, so failure is
+ * ignored. */
 static void sync_folder(const char *target)
 {
     char folder[PATH_MAX];

@@ -32,7 +32,7 @@ static char *copy_or_empty(const char *text)
     return k25_copy(text == NULL ? "" : text);
 }
 
-/* The place a new value goes to: its former one, or an empty one at the end. NULL when memory is out. */
+/* The entry for `path`: the existing one, or a new empty one at the end. NULL when out of memory. */
 static struct k25_input *place(struct k25_inputs *inputs, const char *path)
 {
     struct k25_input *former = find(inputs, path);

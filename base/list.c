@@ -6,7 +6,8 @@
 
 enum { FIRST_ROOM = 16 }; /* entries; a power of two */
 
-/* The room of `count` entries is the next power of two, at least FIRST_ROOM: it is full where the count is one. */
+/* The capacity for `count` entries is the next power of two, at least FIRST_ROOM: the list is full when `count` is a
+ * power of two. */
 void *k25_list_grow(void *list, size_t count, size_t size)
 {
     if (count == 0 || (count >= FIRST_ROOM && (count & (count - 1)) == 0)) {

@@ -1,14 +1,14 @@
-/* Lists that grow one entry at a time: a pointer to entries and their number, nothing else. */
+/* Growing arrays: a pointer to entries and their number, no other state. */
 #ifndef K25_BASE_LIST_H
 #define K25_BASE_LIST_H
 
 #include <stddef.h>
 
-/* Adds an entry to a list: `list` is a pointer to entries (NULL for the empty list), `count` an integer, both plain
- * lvalues, which the macro evaluates more than once. Returns the new entry, all zero, in the type of `list`; the list
- * may have moved. NULL when memory is out: list and count are as they were. The caller owns the list and frees it
- * with free(). A list that was not begun by the macro must not be given to it, for its room follows from its count;
- * entries may be taken off the end by lowering the count.
+/* Appends an entry: `list` is a pointer to entries (NULL for the empty list), `count` an integer, both plain lvalues,
+ * which the macro evaluates more than once. Returns a pointer to the new entry, all zero, with the type of `list`; the
+ * list may have moved. Returns NULL when out of memory; list and count are then unchanged. The caller owns the list and
+ * frees it with free(). Use it only on lists that it created itself: the capacity is derived from the count. Entries
+ * may be removed from the end by lowering the count.
  *
  *     struct row *row = K25_LIST_ADD(table->row, table->rows);
  *     if (row == NULL)
@@ -24,7 +24,8 @@
         grown_;                                                                                                        \
     })
 
-/* For K25_LIST_ADD: `list` with room for entry number `count`, which is zeroed; NULL when memory is out. */
+/* For K25_LIST_ADD only: returns `list`, reallocated when needed, with entry number `count` of `size` bytes zeroed;
+ * NULL when out of memory. */
 void *k25_list_grow(void *list, size_t count, size_t size);
 
 #endif

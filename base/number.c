@@ -13,7 +13,7 @@ static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1
 static const double small_powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-enum { DIGITS = 6, LOWEST = -17, HIGHEST = 26 /* exponents that the quick way takes: scaling within `powers` */ };
+enum { DIGITS = 6, LOWEST = -17, HIGHEST = 26 /* exponents of the fast path: scaling within `powers` */ };
 
 static const char pairs[] =
     "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
@@ -27,8 +27,7 @@ static size_t write_printf(double value, char out[K25_NUMBER_SIZE], double *roun
             out[i] = '.';
     }
     if (rounded != NULL) {
-        /* A denormal power of ten or an exponent past the table: the library's own reading, with its locale's
-         * point. */
+        /* A denormal power of ten or an exponent past the table: use strtod, which expects the locale's point. */
         char text[K25_NUMBER_SIZE];
         snprintf(text, sizeof text, "%.6g", value);
         *rounded = strtod(text, NULL);
@@ -44,7 +43,7 @@ static double assemble(uint32_t digits, int exponent)
     return shift >= 0 ? digits * small_powers[shift] : digits / small_powers[-shift];
 }
 
-/* Lays out six digits as %g does: trailing zeros go, and an exponent stands below 1e-4 and from 1e6. */
+/* Lays out six digits as %g does: no trailing zeros, an exponent below 1e-4 and from 1e6. */
 static size_t lay_out(uint32_t digits, int exponent, char *out)
 {
     char text[DIGITS];
@@ -83,7 +82,7 @@ static size_t lay_out(uint32_t digits, int exponent, char *out)
     return (size_t)(at + count - whole - out);
 }
 
-/* Whole numbers, exactly: the digits that go decide, and half a unit goes to the even neighbour. */
+/* Whole numbers, exactly: rounded by the digits dropped, ties to even. */
 static uint32_t round_whole(uint64_t value, int *exponent)
 {
     uint64_t unit = 1;
@@ -102,7 +101,7 @@ static uint32_t round_whole(uint64_t value, int *exponent)
     return (uint32_t)digits;
 }
 
-/* floor(log10(value)) or one less: log10(2) = 0.30103; the binary exponent stands in bits 52 to 62. */
+/* floor(log10(value)) or one less: log10(2) = 0.30103; the binary exponent is in bits 52 to 62. */
 static int guess_exponent(double value)
 {
     uint64_t bits;
@@ -111,8 +110,8 @@ static int guess_exponent(double value)
     return binary * 1233 / 4096 - (binary < 0);
 }
 
-/* The quick way: one operation whose factor is exact is off by 2^-53 of a number below 10^6, which is less
- * than 1.2e-10. False when that leaves open to which side `value` goes, or it is out of range. */
+/* The fast path: one operation with an exact factor has an error of 2^-53 of a number below 10^6, less than 1.2e-10.
+ * False when the rounding direction is within that error, or `value` is out of range. */
 static bool round_quickly(double value, uint32_t *digits, int *exponent)
 {
     int guess = guess_exponent(value);
@@ -131,7 +130,7 @@ static bool round_quickly(double value, uint32_t *digits, int *exponent)
     }
 }
 
-/* The same with 64 bits. False when `value` is too near to the middle of two neighbours even for them. */
+/* The same with 64 bits. False when `value` is too close to a tie even for them. */
 static bool round_real(double value, uint32_t *digits, int *exponent)
 {
     int guess = guess_exponent(value);

@@ -34,7 +34,7 @@ void k25_print_quoted(FILE *out, const char *value)
             continue;
         }
         unsigned long code = *at >= 0xf0 ? *at & 0x07 : *at >= 0xe0 ? *at & 0x0f : *at & 0x1f;
-        for (at++; (*at & 0xc0) == 0x80; at++) /* texts are UTF-8: the reader of YAML takes no other */
+        for (at++; (*at & 0xc0) == 0x80; at++) /* texts are UTF-8: the YAML reader refuses anything else */
             code = code << 6 | (*at & 0x3f);
         fprintf(out, "\\U%08lx", code);
     }

@@ -14,12 +14,12 @@ _Static_assert(sizeof(enum k25_type) == sizeof(int), "an enum is as wide as an i
 
 enum { KEYS = 128, LISTED = 12, PATH = 512 };
 
-/* Where a value stands: in a file, or on the command line. */
+/* The position of a value: in a file, or on the command line. */
 struct place {
     const char *file;
     int line, column;
     const char *path;     /* "plan.tp" */
-    const char *override; /* the text behind "--set path=", NULL for a file */
+    const char *override; /* the text after "--set path=", NULL for a file */
 };
 
 /* "plan.yaml:9:7: plan.tp: ..." or "--set plan.tp=7: ...". */
@@ -67,7 +67,7 @@ static size_t list_keys(const struct k25_field *fields, const char *keys[KEYS + 
     return count;
 }
 
-/* "unknown key 'tpp' in plan, did you mean 'tp'?"; without a near name, the keys there are, if they are few. */
+/* "unknown key 'tpp' in plan, did you mean 'tp'?"; without a near name, all keys if they are few. */
 static const char *unknown_key(const struct k25_field *fields, const char *prefix, const char *key, char *out,
                                size_t size)
 {
@@ -92,7 +92,7 @@ static const struct k25_field *find_field(const struct k25_field *fields, const 
     return NULL;
 }
 
-/* A value between its text and its member, so that a bad one leaves the record alone. */
+/* A parsed value, before it is stored: a bad one leaves the record unchanged. */
 union value {
     const char *text;
     bool truth;
@@ -139,7 +139,7 @@ static bool parse_number(const struct k25_field *field, const struct place *plac
 {
     bool whole = field->type == K25_INT, any = (field->min == 0 && field->max == 0) || fallback;
     double number;
-    /* Digits alone that are too many for a long long are a whole number all the same, one out of range. */
+    /* Digits that overflow a long long are still a whole number, out of range. */
     if (!k25_parse_real(text, &number) || (whole && strpbrk(text, ".eE") != NULL)) {
         return fail_value(place, error, "'%s' is not %s", text, expectation(field->type));
     }
@@ -227,7 +227,7 @@ static bool take(const struct k25_field *field, const struct place *place, const
     if (!parse_value(field, place, text, origin == K25_FROM_DEFAULT, &value, error)) {
         return false;
     }
-    bool nowhere = origin == K25_FROM_DEFAULT; /* a default stands in no file */
+    bool nowhere = origin == K25_FROM_DEFAULT; /* a default has no position in a file */
     struct k25_input input = {
         .path = (char *)(uintptr_t)place->path,
         .value = (char *)(uintptr_t)text,
@@ -244,12 +244,12 @@ static bool take(const struct k25_field *field, const struct place *place, const
     return true;
 }
 
-/* What stays the same while a file is loaded. */
+/* What is constant while a file is loaded. */
 struct loader {
     const char *file;
     struct k25_inputs *inputs;
     struct k25_error *error;
-    bool partial; /* members whose key is absent stay as they are */
+    bool partial; /* members whose key is absent keep their values */
 };
 
 static bool is_null(const struct k25_yaml_node *node)
@@ -298,7 +298,7 @@ static bool load_scalar(const struct loader *loader, const struct k25_field *fie
     return take(field, place, value->text, K25_FROM_FILE, record, loader->inputs, loader->error);
 }
 
-/* All members of a table to zero; the table does not know the size of its struct, only its members. */
+/* Sets all members of a table to zero; the table has the sizes of the members, not of the struct. */
 static void clear(const struct k25_field *fields, void *record)
 {
     static const char empty[] = "";
@@ -318,7 +318,7 @@ static void clear(const struct k25_field *fields, void *record)
     }
 }
 
-/* `node` is the mapping the field stands in (or should), NULL when that is absent itself. */
+/* `node` is the mapping that has (or should have) the field, NULL when the mapping is absent. */
 static bool load_field(const struct loader *loader, const struct k25_field *field, const char *prefix,
                        const struct k25_yaml_node *node, void *record)
 {
@@ -330,10 +330,10 @@ static bool load_field(const struct loader *loader, const struct k25_field *fiel
     if (!join(prefix, field->key, path, loader->error)) {
         return false;
     }
-    const struct k25_yaml_node *stands = value != NULL ? value : node;
+    const struct k25_yaml_node *found = value != NULL ? value : node;
     struct place place = {.file = loader->file, .path = path};
-    place.line = stands == NULL ? 0 : stands->line;
-    place.column = stands == NULL ? 0 : stands->column;
+    place.line = found == NULL ? 0 : found->line;
+    place.column = found == NULL ? 0 : found->column;
     if (value == NULL && field->fallback == NULL) {
         return k25_fail_at(loader->error, place.file, place.line, place.column, "missing key '%s'%s%s", field->key,
                            prefix[0] == '\0' ? "" : " in ", prefix);
@@ -370,7 +370,7 @@ static bool load_map(const struct loader *loader, const struct k25_field *fields
         return k25_fail_at(loader->error, loader->file, node->line, node->column, "%s%sexpected a mapping, found %s",
                            prefix, prefix[0] == '\0' ? "" : ": ", k25_yaml_kind_name(node->kind));
     }
-    /* Unknown keys first: a required key that is misspelled is better called that than missing. */
+    /* Unknown keys first: a misspelled required key is better reported as unknown than as missing. */
     for (size_t i = 0; node != NULL && i < node->count; i++) {
         const struct k25_yaml_node *key = node->keys[i];
         if (find_field(fields, key->text, strlen(key->text)) == NULL && !(top && is_head(node, key->text))) {
@@ -401,7 +401,7 @@ bool k25_schema_change(const struct k25_field *fields, const char *prefix, const
     return load_map(&loader, fields, prefix, node, true, record);
 }
 
-/* Goes down one table a step; `prefix` is the way so far. */
+/* Descends one table per call; `prefix` is the path so far. */
 static bool set(const struct k25_field *fields, const char *prefix, const char *path, const struct place *place,
                 void *record, struct k25_inputs *inputs, struct k25_error *error)
 {

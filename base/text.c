@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST_NAME = 64 }; /* a longer word is no slip of the finger */
+enum { LONGEST_NAME = 64 }; /* a longer word is not a typing error */
 
 static char fold(char c)
 {
@@ -77,7 +77,7 @@ const char *k25_nearest(const char *word, const char *const *names)
             shortest = other;
             begun = *names;
         }
-        /* As many edits as letters is a name that shares none: for a word of two letters that is any other. */
+        /* As many edits as letters: no letter in common. Any name is that close to a word of two letters. */
         if (edits < best && edits < (length > other ? length : other)) {
             best = edits;
             nearest = *names;
@@ -110,7 +110,7 @@ static const char *skip_digits(const char *text)
     return text;
 }
 
-/* [+-] digits [. digits] [e [+-] digits] and nothing else; strtod alone would also take " 1", 0x10 and nan. */
+/* [+-] digits [. digits] [e [+-] digits] and nothing else; strtod alone would also accept " 1", 0x10 and nan. */
 static bool looks_real(const char *text)
 {
     text += *text == '+' || *text == '-';
@@ -185,7 +185,7 @@ const char *k25_text_bytes(double bytes, char *out, size_t size)
     const char *sign = bytes < 0 ? "-" : "";
     double value = fabs(bytes);
     size_t unit = 0;
-    /* 999.95 of a unit would print as 1000.0 of it. */
+    /* 999.95 of a unit would print as 1000.0. */
     while (unit + 1 < sizeof units / sizeof units[0] && value >= (unit == 0 ? 999.5 : 999.95)) {
         value /= 1000;
         unit++;

@@ -20,7 +20,7 @@ struct anchor {
     const char *name;
     const struct k25_yaml_node *node; /* NULL while the node it names is still being read */
     size_t weight;                    /* values below and including it, aliases expanded */
-    int height;                       /* collections one inside the other, aliases expanded */
+    int height;                       /* nested collections, aliases expanded */
 };
 
 struct builder {
@@ -42,10 +42,10 @@ static bool memory_fail(struct builder *builder)
     return k25_fail(builder->error, K25_RESOURCE, "%s: out of memory", builder->yaml->file);
 }
 
-/* The place of a mark of libyaml, which counts from 0. */
+/* The position of a libyaml mark, which counts from 0. */
 #define AT(builder, mark) (builder)->error, (builder)->yaml->file, (int)(mark).line + 1, (int)(mark).column + 1
 
-/* libyaml would refuse these too, but with a byte offset for a position. */
+/* libyaml refuses these too, but reports only a byte offset. */
 static bool check_text(struct builder *builder)
 {
     const unsigned char *text = (const unsigned char *)builder->text;
@@ -129,7 +129,7 @@ static struct anchor *find_anchor(struct builder *builder, const char *name)
     return NULL;
 }
 
-/* A name given again stands for the new node from there on. NULL after an error. */
+/* A name given again means the new node from there on. NULL after an error. */
 static struct anchor *open_anchor(struct builder *builder, const char *name, yaml_mark_t mark)
 {
     struct anchor *anchor = find_anchor(builder, name);
@@ -150,8 +150,8 @@ static struct anchor *open_anchor(struct builder *builder, const char *name, yam
     return anchor;
 }
 
-/* An alias is the node it names, counted as if it were written out: a few lines of aliases of aliases would
- * otherwise make a tree that no reader ever gets to the end of. */
+/* An alias is the node it names, counted as if it were written out: a few lines of aliases of aliases would otherwise
+ * expand to a tree of exponential size. */
 static const struct k25_yaml_node *take_alias(struct builder *builder, const yaml_event_t *event, int depth)
 {
     const char *name = (const char *)event->data.alias.anchor;
@@ -185,7 +185,7 @@ static bool tag_is(const char *tag, const char *name)
     return strncmp(tag, core, sizeof core - 1) == 0 && strcmp(tag + sizeof core - 1, name) == 0;
 }
 
-/* Only the tags that say what a value is anyway: any other asks for an object of some language. */
+/* Only the core tags that agree with the kind of the node; other tags ask for an object of some language. */
 static bool check_tag(struct builder *builder, const yaml_char_t *given, enum k25_yaml_kind kind, yaml_mark_t mark)
 {
     static const char *const allowed[K25_YAML_KINDS][6] = {
@@ -202,7 +202,7 @@ static bool check_tag(struct builder *builder, const yaml_char_t *given, enum k2
             return true;
         }
     }
-    return k25_fail_at(AT(builder, mark), "the tag '%s' cannot stand before %s", tag, k25_yaml_kind_name(kind));
+    return k25_fail_at(AT(builder, mark), "the tag '%s' is not valid for %s", tag, k25_yaml_kind_name(kind));
 }
 
 static bool build_scalar(struct builder *builder, const yaml_event_t *event, struct k25_yaml_node *node)
@@ -261,7 +261,7 @@ static int order_of_keys(const void *left, const void *right)
     return order != 0 ? order : order_of_places(a, b);
 }
 
-/* Sorted, because a file of a hundred thousand keys must not take a hundred thousand squared comparisons. */
+/* Sorted, so that a file of a hundred thousand keys does not take 1e10 comparisons. */
 static bool check_keys(struct builder *builder, const struct k25_yaml_node *map)
 {
     if (map->count < 2) {
@@ -334,7 +334,7 @@ static enum k25_yaml_kind describe(const yaml_event_t *event, const yaml_char_t 
     return map ? K25_YAML_MAPPING : K25_YAML_SEQUENCE;
 }
 
-/* The node that starts with `event`, which stands inside `depth` collections. NULL after an error. */
+/* The node that starts with `event`, which is inside `depth` collections. NULL after an error. */
 static const struct k25_yaml_node *build(struct builder *builder, const yaml_event_t *event, int depth)
 {
     if (event->type == YAML_ALIAS_EVENT) {
@@ -414,7 +414,7 @@ static bool build_root(struct builder *builder)
         return k25_fail_at(builder->error, builder->yaml->file, 1, 1, empty); /* "---" alone */
     }
     builder->yaml->root = root;
-    return expect(builder, YAML_DOCUMENT_END_EVENT, "text behind the document") &&
+    return expect(builder, YAML_DOCUMENT_END_EVENT, "text after the document") &&
            expect(builder, YAML_STREAM_END_EVENT, "a second document starts here, expected one a file");
 }
 
@@ -443,9 +443,9 @@ struct k25_yaml *k25_yaml_parse(const char *text, size_t size, const char *name,
         return NULL;
     }
     if (size == 0) {
-        text = ""; /* libyaml insists on one */
+        text = ""; /* libyaml refuses NULL */
     }
-    /* A byte order mark is no character of the first line. */
+    /* A byte order mark does not count as a character of the first line. */
     bool mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
     struct builder builder = {
         .yaml = yaml, .text = mark ? text + 3 : text, .size = mark ? size - 3 : size, .error = error};

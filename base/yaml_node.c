@@ -1,4 +1,4 @@
-/* Looking at a tree that yaml.c has built. */
+/* Queries of a tree built by yaml.c. */
 #include <string.h>
 
 #include "base/yaml.h"

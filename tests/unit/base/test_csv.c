@@ -78,7 +78,7 @@ static void errors_have_places(void **state)
     REFUSE("a,b\n1,2,3", "t.csv:2:1: a row of 3 cells, expected 2 as in the header");
     REFUSE("a,b\n1,2,\n", "t.csv:2:1: a row of 3 cells, expected 2 as in the header");
     REFUSE("a,b\n\xe2\x82\xac,\"x\"y\n",
-           "t.csv:2:6: text behind a closing quote, expected a comma or the end of the line");
+           "t.csv:2:6: text after a closing quote, expected a comma or the end of the line");
     REFUSE("a,b\n1,\"x\n\n", "t.csv:2:3: the quote that opens here never closes");
     REFUSE("a,b\n1,\0\n", "t.csv:2:3: a zero byte, expected text");
     REFUSE("a,b\n\"1\n2\",3\n4\n", "t.csv:4:1: a row of 1 cell, expected 2 as in the header");

@@ -189,10 +189,10 @@ static void damaged_gzip(void **state)
     memcpy(bad, packed, size);
     memcpy(bad + size, "\0\0junk", 6);
     put_file("t.gz", bad, size + 6);
-    refuse_read("t.gz", 1000, K25_BAD_INPUT, "t.gz: the gzip file has other data behind its last member");
+    refuse_read("t.gz", 1000, K25_BAD_INPUT, "t.gz: the gzip file has other data after its last member");
     memcpy(bad + size, "junk", 4);
     put_file("t.gz", bad, size + 4);
-    refuse_read("t.gz", 1000, K25_BAD_INPUT, "t.gz: the gzip file has other data behind its last member");
+    refuse_read("t.gz", 1000, K25_BAD_INPUT, "t.gz: the gzip file has other data after its last member");
 }
 
 static void writes_and_replaces(void **state)

@@ -167,9 +167,9 @@ static void tags(void **state)
     assert_true(k25_yaml_get(root, "e")->quoted);
     k25_yaml_free(yaml);
     REFUSE("a: !!python/object:os.system x\n",
-           "x.yaml:1:4: the tag 'tag:yaml.org,2002:python/object:os.system' cannot stand before a value");
-    REFUSE("a: !mine [1]\n", "x.yaml:1:4: the tag '!mine' cannot stand before a list");
-    REFUSE("a: !!map x\n", "x.yaml:1:4: the tag 'tag:yaml.org,2002:map' cannot stand before a value");
+           "x.yaml:1:4: the tag 'tag:yaml.org,2002:python/object:os.system' is not valid for a value");
+    REFUSE("a: !mine [1]\n", "x.yaml:1:4: the tag '!mine' is not valid for a list");
+    REFUSE("a: !!map x\n", "x.yaml:1:4: the tag 'tag:yaml.org,2002:map' is not valid for a value");
 }
 
 static void aliases(void **state)
