@@ -276,9 +276,14 @@ void k25_gpu_print(FILE *out, const struct k25_gpu *gpu)
             memcpy(&number, member, sizeof number);
             fprintf(out, "%d", number);
             break;
-        default: /* K25_REAL: the table has no other */
+        case K25_REAL:
             memcpy(&real, member, sizeof real);
             k25_print_real(out, real);
+            break;
+        case K25_ENUM: /* the table has none of these */
+        case K25_MAP:
+        case K25_NODE:
+            break;
         }
         fputc('\n', out);
     }

@@ -106,12 +106,39 @@ static double end_latency_us(enum k25_vertex_kind kind, const struct k25_link_fi
     case K25_V_SWITCH:
         return defaults->switch_latency_us / 2;
     case K25_V_ROOT:
-    case K25_V_SOCKET:
+        return defaults->root_latency_us / 2;
+    case K25_V_SOCKET: /* no PCIe link ends at one of these */
     case K25_V_NVSWITCH:
     case K25_V_KINDS:
         break;
     }
-    return defaults->root_latency_us / 2;
+    return 0;
+}
+
+/* What a link of a kind between `a` and `b` gets. */
+static struct k25_link_figures figures_of(enum k25_link_kind kind, enum k25_vertex_kind a, enum k25_vertex_kind b,
+                                          const struct k25_link_figures *pcie, double nvlink_gbs,
+                                          const struct k25_link_defaults *defaults)
+{
+    switch (kind) {
+    case K25_L_PCIE:
+        return (struct k25_link_figures){
+            .bandwidth_gbs = pcie->bandwidth_gbs,
+            .latency_us = end_latency_us(a, pcie, defaults) + end_latency_us(b, pcie, defaults),
+        };
+    case K25_L_SOCKET:
+        return defaults->xgmi;
+    case K25_L_NVLINK:
+        return (struct k25_link_figures){
+            .bandwidth_gbs = nvlink_gbs,
+            .latency_us = ((a == K25_V_GPU) + (b == K25_V_GPU)) * defaults->nvlink.latency_us,
+        };
+    case K25_L_INTERNAL:
+        return defaults->internal;
+    case K25_L_KINDS:
+        break;
+    }
+    return (struct k25_link_figures){0};
 }
 
 bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie,
@@ -122,21 +149,7 @@ bool k25_machine_join(struct k25_machine *machine, int from, int to, const struc
     if (kind == K25_L_KINDS)
         return k25_fail(error, K25_BAD_INPUT, "no link can join a %s and a %s", k25_vertex_kind_names[a],
                         k25_vertex_kind_names[b]);
-    struct k25_link_figures figures = {0};
-    if (kind == K25_L_SOCKET)
-        figures = defaults->xgmi;
-    else if (kind == K25_L_INTERNAL)
-        figures = defaults->internal;
-    else if (kind == K25_L_NVLINK)
-        figures = (struct k25_link_figures){
-            .bandwidth_gbs = nvlink_gbs,
-            .latency_us = ((a == K25_V_GPU) + (b == K25_V_GPU)) * defaults->nvlink.latency_us,
-        };
-    else
-        figures = (struct k25_link_figures){
-            .bandwidth_gbs = pcie->bandwidth_gbs,
-            .latency_us = end_latency_us(a, pcie, defaults) + end_latency_us(b, pcie, defaults),
-        };
+    struct k25_link_figures figures = figures_of(kind, a, b, pcie, nvlink_gbs, defaults);
     struct k25_link link = {from, to, kind, figures.bandwidth_gbs * 1e9, figures.latency_us * 1e-6};
     return k25_machine_add_link(machine, link, error);
 }
@@ -255,7 +268,7 @@ static bool walk_to(const struct k25_machine *machine, const struct source *sour
     return append(machine, &source->direct, source->socket, walk) && append(machine, &source->staged, gpu, walk);
 }
 
-static int class_of(const int *crossed)
+static enum k25_path_class class_of(const int crossed[K25_V_KINDS])
 {
     if (crossed[K25_V_SOCKET] > 1)
         return K25_PATH_SYS;
@@ -268,7 +281,7 @@ static struct k25_path describe(const struct k25_machine *machine, const struct 
 {
     struct k25_path path = {.hops = walk->count, .bandwidth = INFINITY};
     bool seen[K25_MAX_VERTICES] = {false}, nvlink = false;
-    int crossed[K25_V_NVSWITCH + 1] = {0};
+    int crossed[K25_V_KINDS] = {0};
     for (int i = 0; i < walk->count; i++) {
         const struct k25_link *link = &machine->link[walk->step[i] / 2];
         int at = step_end(machine, walk->step[i]);

@@ -252,14 +252,13 @@ struct builder {
     const struct k25_link_defaults *defaults;
     struct k25_machine *machine;
     struct k25_error *error;
-    int count[K25_V_NVSWITCH + 1]; /* vertices of each kind so far, for their names */
+    int count[K25_V_KINDS]; /* vertices of each kind so far, for their names */
 };
 
 static bool add(struct builder *builder, enum k25_vertex_kind kind, int *vertex)
 {
-    static const char *const words[] = {"gpu", "switch", "root", "socket", "nvswitch"};
     char name[32];
-    snprintf(name, sizeof name, "%s%d", words[kind], builder->count[kind]++);
+    snprintf(name, sizeof name, "%s%d", k25_vertex_kind_names[kind], builder->count[kind]++);
     return k25_machine_add_vertex(builder->machine, kind, name, vertex, builder->error);
 }
 
