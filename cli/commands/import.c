@@ -96,9 +96,9 @@ static enum k25_status import_topo(const struct cli *cli, const char *path, stru
     if (given.quant != NULL)
         return cli_misused(&cli_import, error, "--quant is for import hf");
     if (!k25_library_parts(&cli->library, &parts, NULL, error) ||
-        !k25_library_find(&cli->library, K25_SHELF_MACHINE, usual_machine, "", "", file, sizeof file, error) ||
+        !k25_library_find(&cli->library, K25_FILES_MACHINE, usual_machine, "", "", file, sizeof file, error) ||
         !k25_machine_load(file, &parts, &machine, NULL, error) ||
-        !k25_library_find(&cli->library, K25_SHELF_GPU, gpu, "", "", file, sizeof file, error) ||
+        !k25_library_find(&cli->library, K25_FILES_GPU, gpu, "", "", file, sizeof file, error) ||
         !k25_machine_set(&machine, "gpu", gpu, &parts, NULL, error) ||
         !k25_machine_import_topo(path, &parts.links, &machine, error))
         return cli_failed(error);

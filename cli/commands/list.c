@@ -28,19 +28,19 @@ static const char *split_scheme(const char *name, char *architecture, size_t siz
     return dot != NULL ? dot + 1 : name;
 }
 
-/* Calls `add` with each file of a shelf. */
-static bool each(const struct k25_library *library, enum k25_shelf shelf, struct cli_table *table,
+/* Calls `add` with each file of a kind. */
+static bool each(const struct k25_library *library, enum k25_files kind, struct cli_table *table,
                  bool (*add)(const struct k25_library *, const char *, const char *, struct cli_table *,
                              struct k25_error *),
                  struct k25_error *error)
 {
     size_t count;
-    char **names = k25_library_list(library, shelf, &count, error);
+    char **names = k25_library_list(library, kind, &count, error);
     bool ok = names != NULL;
     for (size_t i = 0; ok && i < count; i++) {
         char path[1200], of[160] = "";
-        const char *name = shelf == K25_SHELF_WEIGHTS ? split_scheme(names[i], of, sizeof of) : names[i];
-        ok = k25_library_find(library, shelf, name, of, "", path, sizeof path, error) &&
+        const char *name = kind == K25_FILES_WEIGHTS ? split_scheme(names[i], of, sizeof of) : names[i];
+        ok = k25_library_find(library, kind, name, of, "", path, sizeof path, error) &&
              add(library, names[i], path, table, error);
     }
     k25_library_free(names);
@@ -82,7 +82,7 @@ static bool add_architecture(const struct k25_library *library, const char *name
 
 static bool list_architectures(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
-    return each(library, K25_SHELF_ARCHITECTURE, table, add_architecture, error);
+    return each(library, K25_FILES_ARCHITECTURE, table, add_architecture, error);
 }
 
 static const struct cli_column weights_columns[] = {
@@ -109,7 +109,7 @@ static bool add_weights(const struct k25_library *library, const char *name, con
     struct k25_weights w;
     char of[160], file[1024];
     const char *scheme = split_scheme(name, of, sizeof of);
-    if (!k25_library_find(library, K25_SHELF_ARCHITECTURE, of, "", "", file, sizeof file, error) ||
+    if (!k25_library_find(library, K25_FILES_ARCHITECTURE, of, "", "", file, sizeof file, error) ||
         !k25_architecture_load(file, &a, NULL, error) || !k25_weights_load(path, &w, NULL, error))
         return false;
     cli_table_text(table, "%s", of);
@@ -128,7 +128,7 @@ static bool add_weights(const struct k25_library *library, const char *name, con
 
 static bool list_weights(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
-    return each(library, K25_SHELF_WEIGHTS, table, add_weights, error);
+    return each(library, K25_FILES_WEIGHTS, table, add_weights, error);
 }
 
 static const struct cli_column machine_columns[] = {
@@ -165,7 +165,7 @@ static bool add_machine(const struct k25_library *library, const char *name, con
 
 static bool list_machines(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
-    return each(library, K25_SHELF_MACHINE, table, add_machine, error);
+    return each(library, K25_FILES_MACHINE, table, add_machine, error);
 }
 
 static const struct cli_column gpu_columns[] = {
@@ -231,7 +231,7 @@ static bool add_gpu(const struct k25_library *library, const char *name, const c
 
 static bool list_gpus(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
-    return each(library, K25_SHELF_GPU, table, add_gpu, error);
+    return each(library, K25_FILES_GPU, table, add_gpu, error);
 }
 
 static const struct cli_column param_columns[] = {
@@ -305,12 +305,12 @@ static bool add_sweep(const struct k25_library *library, const char *name, const
 
 static bool list_sweeps(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
-    return each(library, K25_SHELF_SWEEP, table, add_sweep, error);
+    return each(library, K25_FILES_SWEEP, table, add_sweep, error);
 }
 
 static bool list_scenarios(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
-    return each(library, K25_SHELF_SCENARIO, table, add_scenario, error);
+    return each(library, K25_FILES_SCENARIO, table, add_scenario, error);
 }
 
 static const struct cli_column calibration_columns[] = {
@@ -356,7 +356,7 @@ static bool add_calibration(const struct k25_library *library, const char *name,
 
 static bool list_calibrations(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
 {
-    return each(library, K25_SHELF_CALIBRATION, table, add_calibration, error);
+    return each(library, K25_FILES_CALIBRATION, table, add_calibration, error);
 }
 
 static const struct {

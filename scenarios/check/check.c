@@ -96,7 +96,7 @@ static bool check_kernels(const struct k25_library *library, const char *path, s
     int length = snprintf(base, sizeof base, "%s/calib/rules/kernels.yaml", library->root);
     if (length < 0 || (size_t)length >= sizeof base)
         return k25_fail(error, K25_BAD_INPUT, "a file name is too long");
-    /* Rules of a user's own name classes of those that come along; these stand alone. */
+    /* A user's rules refer to classes of the built-in file, which is complete without others. */
     char *given = realpath(path, NULL), *ours = realpath(base, NULL);
     bool own = given == NULL || ours == NULL || strcmp(given, ours) != 0;
     free(given);
@@ -123,7 +123,7 @@ static checker *const checkers[] = {check_scenario, check_architecture, check_we
                                     check_gpu,      check_parameters,   check_link_defaults, check_calibration,
                                     check_kernels,  check_sweep};
 
-/* The index of the kind that the file says it is, -1 with an error. */
+/* The index in `kinds` of the value of 'k25sim' in the file; -1 with an error. */
 static int read_kind(const char *path, struct k25_error *error)
 {
     static const char *const expected =

@@ -9,23 +9,23 @@
 #include "base/list.h"
 #include "base/text.h"
 
-/* What a shelf is called is the kind that its files say they are. Names do not tell kinds apart: glm-5.1 is no scheme
- * of glm-5. */
-const char *const k25_shelf_names[K25_SHELVES + 1] = {
-    [K25_SHELF_ARCHITECTURE] = "architecture",
-    [K25_SHELF_WEIGHTS] = "weights",
-    [K25_SHELF_MACHINE] = "machine",
-    [K25_SHELF_GPU] = "gpu",
-    [K25_SHELF_CALIBRATION] = "calibration",
-    [K25_SHELF_SCENARIO] = "scenario",
-    [K25_SHELF_SWEEP] = "sweep",
+/* The value of the key 'k25sim' in files of the kind. A file's name does not show its kind: glm-5.1.yaml is an
+ * architecture, not the scheme "1" of glm-5. */
+const char *const k25_files_names[K25_FILES_COUNT + 1] = {
+    [K25_FILES_ARCHITECTURE] = "architecture",
+    [K25_FILES_WEIGHTS] = "weights",
+    [K25_FILES_MACHINE] = "machine",
+    [K25_FILES_GPU] = "gpu",
+    [K25_FILES_CALIBRATION] = "calibration",
+    [K25_FILES_SCENARIO] = "scenario",
+    [K25_FILES_SWEEP] = "sweep",
 };
 
-static const char *const folders[K25_SHELVES] = {
-    [K25_SHELF_ARCHITECTURE] = "model/zoo", [K25_SHELF_WEIGHTS] = "model/zoo",
-    [K25_SHELF_MACHINE] = "hw/machines",    [K25_SHELF_GPU] = "hw/gpus",
-    [K25_SHELF_CALIBRATION] = "calib/sets", [K25_SHELF_SCENARIO] = "scenarios",
-    [K25_SHELF_SWEEP] = "scenarios",
+static const char *const folders[K25_FILES_COUNT] = {
+    [K25_FILES_ARCHITECTURE] = "model/zoo", [K25_FILES_WEIGHTS] = "model/zoo",
+    [K25_FILES_MACHINE] = "hw/machines",    [K25_FILES_GPU] = "hw/gpus",
+    [K25_FILES_CALIBRATION] = "calib/sets", [K25_FILES_SCENARIO] = "scenarios",
+    [K25_FILES_SWEEP] = "scenarios",
 };
 
 static bool is_path(const char *name)
@@ -39,20 +39,20 @@ static bool fits(int length, size_t size, struct k25_error *error)
     return (length >= 0 && (size_t)length < size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
 }
 
-/* Whether the file on a shelf says that it is of the shelf's kind. Finding that line takes no parser. */
-static bool on_shelf(const struct k25_library *library, enum k25_shelf shelf, const char *stem)
+/* Whether the first line that starts with "k25sim:" gives this kind; a search for that line, without parsing. */
+static bool is_of_kind(const struct k25_library *library, enum k25_files kind, const char *stem)
 {
     char path[1024];
     size_t size;
-    int length = snprintf(path, sizeof path, "%s/%s/%s.yaml", library->root, folders[shelf], stem);
+    int length = snprintf(path, sizeof path, "%s/%s/%s.yaml", library->root, folders[kind], stem);
     char *text = length > 0 && (size_t)length < sizeof path ? k25_file_read(path, 1 << 22, &size, NULL) : NULL;
-    const char *kind = text == NULL ? NULL : strncmp(text, "k25sim:", 7) == 0 ? text : strstr(text, "\nk25sim:");
+    const char *word = text == NULL ? NULL : strncmp(text, "k25sim:", 7) == 0 ? text : strstr(text, "\nk25sim:");
     bool same = false;
-    if (kind != NULL) {
-        kind = strchr(kind, ':') + 1;
-        kind += strspn(kind, " ");
-        size_t width = strcspn(kind, " \r\n#");
-        same = width == strlen(k25_shelf_names[shelf]) && strncmp(kind, k25_shelf_names[shelf], width) == 0;
+    if (word != NULL) {
+        word = strchr(word, ':') + 1;
+        word += strspn(word, " ");
+        size_t width = strcspn(word, " \r\n#");
+        same = width == strlen(k25_files_names[kind]) && strncmp(word, k25_files_names[kind], width) == 0;
     }
     free(text);
     return same;
@@ -73,10 +73,10 @@ static bool add_name(char ***names, size_t *count, char *name)
     return added != NULL;
 }
 
-char **k25_library_list(const struct k25_library *library, enum k25_shelf shelf, size_t *count, struct k25_error *error)
+char **k25_library_list(const struct k25_library *library, enum k25_files kind, size_t *count, struct k25_error *error)
 {
     char folder[1024];
-    if (!fits(snprintf(folder, sizeof folder, "%s/%s", library->root, folders[shelf]), sizeof folder, error))
+    if (!fits(snprintf(folder, sizeof folder, "%s/%s", library->root, folders[kind]), sizeof folder, error))
         return NULL;
     DIR *dir = opendir(folder);
     if (dir == NULL) {
@@ -91,7 +91,7 @@ char **k25_library_list(const struct k25_library *library, enum k25_shelf shelf,
         if (dot == NULL || strcmp(dot, ".yaml") != 0)
             continue;
         *dot = '\0';
-        if (on_shelf(library, shelf, entry->d_name))
+        if (is_of_kind(library, kind, entry->d_name))
             ok = add_name(&names, &used, k25_copy(entry->d_name));
     }
     closedir(dir);
@@ -115,35 +115,35 @@ void k25_library_free(char **names)
 }
 
 /* "unknown machine 'x', did you mean 'y'?; ..." */
-static bool not_found(const struct k25_library *library, enum k25_shelf shelf, const char *stem,
-                      struct k25_error *error)
+static bool not_found(const struct k25_library *library, enum k25_files kind, const char *stem, struct k25_error *error)
 {
     char hint[160];
     size_t count = 0;
-    char **names = k25_library_list(library, shelf, &count, NULL);
+    char **names = k25_library_list(library, kind, &count, NULL);
     const char *const none[] = {NULL};
     k25_did_you_mean(stem, names != NULL ? (const char *const *)names : none, hint, sizeof hint);
     k25_library_free(names);
     return k25_fail(error, K25_BAD_INPUT, "unknown %s '%s'%s; `k25sim list %s%s` shows what there is",
-                    k25_shelf_names[shelf], stem, hint, k25_shelf_names[shelf], shelf == K25_SHELF_WEIGHTS ? "" : "s");
+                    k25_files_names[kind], stem, hint, k25_files_names[kind], kind == K25_FILES_WEIGHTS ? "" : "s");
 }
 
-bool k25_library_find(const struct k25_library *library, enum k25_shelf shelf, const char *name,
+bool k25_library_find(const struct k25_library *library, enum k25_files kind, const char *name,
                       const char *architecture, const char *from, char *path, size_t size, struct k25_error *error)
 {
     if (is_path(name))
         return k25_path_beside(from, name, path, size) || k25_fail(error, K25_BAD_INPUT, "a file name is too long");
     char stem[256];
-    int length = shelf == K25_SHELF_WEIGHTS ? snprintf(stem, sizeof stem, "%s.%s", architecture, name)
-                                            : snprintf(stem, sizeof stem, "%s", name);
+    int length = kind == K25_FILES_WEIGHTS ? snprintf(stem, sizeof stem, "%s.%s", architecture, name)
+                                           : snprintf(stem, sizeof stem, "%s", name);
     if (!fits(length, sizeof stem, error) ||
-        !fits(snprintf(path, size, "%s/%s/%s.yaml", library->root, folders[shelf], stem), size, error))
+        !fits(snprintf(path, size, "%s/%s/%s.yaml", library->root, folders[kind], stem), size, error))
         return false;
-    /* A file of another kind, or a damaged one, is found: reading it says more than "unknown". */
+    /* A file of another kind, or an invalid one, counts as found: the error of its reader is more precise than
+     * "unknown". */
     bool there = k25_file_exists(path);
-    if (there && shelf == K25_SHELF_WEIGHTS)
-        there = on_shelf(library, shelf, stem);
-    return there || not_found(library, shelf, stem, error);
+    if (there && kind == K25_FILES_WEIGHTS)
+        there = is_of_kind(library, kind, stem);
+    return there || not_found(library, kind, stem, error);
 }
 
 const char *k25_library_table(const struct k25_library *library, const char *name, char *path, size_t size)
@@ -167,7 +167,7 @@ bool k25_library_links(const struct k25_library *library, char *path, size_t siz
 static bool find_gpu(const void *context, const char *name, const char *from, char *path, size_t size,
                      struct k25_error *error)
 {
-    return k25_library_find(context, K25_SHELF_GPU, name, "", from, path, size, error);
+    return k25_library_find(context, K25_FILES_GPU, name, "", from, path, size, error);
 }
 
 bool k25_library_parts(const struct k25_library *library, struct k25_machine_parts *parts, struct k25_inputs *inputs,

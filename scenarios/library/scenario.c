@@ -276,14 +276,14 @@ static bool weights_beside(const char *architecture_file, const char *name, char
 
 /* The path of the reference under `key`. Where it was written decides what a relative path is relative to, and where an
  * error points. `architecture` is whose weights are looked for. */
-static bool resolve(const struct k25_library *library, enum k25_shelf shelf, const char *key, const char *name,
+static bool resolve(const struct k25_library *library, enum k25_files kind, const char *key, const char *name,
                     const char *architecture, const struct k25_scenario *s, char *path, size_t size,
                     struct k25_error *error)
 {
     const struct k25_input *input = k25_inputs_find(&s->inputs, key);
     const char *from = input != NULL && input->origin == K25_FROM_OVERRIDE ? "" : s->file;
     struct k25_error found;
-    return k25_library_find(library, shelf, name, architecture, from, path, size, &found) ||
+    return k25_library_find(library, kind, name, architecture, from, path, size, &found) ||
            k25_inputs_fail(&s->inputs, key, error, "%s", found.message);
 }
 
@@ -293,13 +293,13 @@ static bool load_model(const struct k25_library *library, struct overrides *over
 {
     char path[1024];
     struct k25_inputs *inputs = &s->inputs;
-    return resolve(library, K25_SHELF_ARCHITECTURE, "architecture", s->architecture_name, "", s, s->architecture_file,
+    return resolve(library, K25_FILES_ARCHITECTURE, "architecture", s->architecture_name, "", s, s->architecture_file,
                    sizeof s->architecture_file, error) &&
            k25_architecture_load(s->architecture_file, &s->architecture, inputs, error) &&
            apply(overrides, "architecture", k25_architecture_fields, &s->architecture, inputs, error) &&
            k25_architecture_check(&s->architecture, inputs, error) &&
            (weights_beside(s->architecture_file, s->weights_name, path, sizeof path) ||
-            resolve(library, K25_SHELF_WEIGHTS, "weights", s->weights_name, s->architecture.name, s, path, sizeof path,
+            resolve(library, K25_FILES_WEIGHTS, "weights", s->weights_name, s->architecture.name, s, path, sizeof path,
                     error)) &&
            k25_weights_load(path, &s->weights, inputs, error) &&
            apply(overrides, "weights", k25_weights_fields, &s->weights, inputs, error) &&
@@ -313,10 +313,10 @@ static bool load_draft(const struct k25_library *library, struct k25_scenario *s
     char file[1024], path[1024];
     s->drafts = strcmp(s->draft_name, "none") != 0;
     return !s->drafts ||
-           (resolve(library, K25_SHELF_ARCHITECTURE, "draft", s->draft_name, "", s, file, sizeof file, error) &&
+           (resolve(library, K25_FILES_ARCHITECTURE, "draft", s->draft_name, "", s, file, sizeof file, error) &&
             k25_architecture_load(file, &s->draft_architecture, unnamed, error) &&
             (weights_beside(file, s->draft_weights_name, path, sizeof path) ||
-             resolve(library, K25_SHELF_WEIGHTS, "draft_weights", s->draft_weights_name, s->draft_architecture.name, s,
+             resolve(library, K25_FILES_WEIGHTS, "draft_weights", s->draft_weights_name, s->draft_architecture.name, s,
                      path, sizeof path, error)) &&
             k25_weights_load(path, &s->draft_weights, unnamed, error));
 }
@@ -334,12 +334,12 @@ static bool load_references(const struct k25_library *library, struct overrides 
     if (!load_model(library, overrides, s, error) || !load_draft(library, s, unnamed, error))
         return false;
     if (!k25_library_parts(library, &parts, unnamed, error) ||
-        !resolve(library, K25_SHELF_MACHINE, "machine", s->machine_name, "", s, path, sizeof path, error) ||
+        !resolve(library, K25_FILES_MACHINE, "machine", s->machine_name, "", s, path, sizeof path, error) ||
         !k25_machine_load(path, &parts, &s->machine, inputs, error) ||
         !apply_machine(overrides, &parts, &s->machine, inputs, error))
         return false;
     s->calibrated = strcmp(s->calibration_name, "none") != 0;
-    if (s->calibrated && (!resolve(library, K25_SHELF_CALIBRATION, "calibration", s->calibration_name, "", s, path,
+    if (s->calibrated && (!resolve(library, K25_FILES_CALIBRATION, "calibration", s->calibration_name, "", s, path,
                                    sizeof path, error) ||
                           !k25_calibration_load(path, &s->calibration, inputs, error)))
         return false;
@@ -376,7 +376,7 @@ static bool take_names(const struct file_record *record, struct overrides *overr
 static bool load(const struct k25_library *library, const char *name, struct overrides *overrides,
                  struct k25_scenario *s, struct k25_error *error)
 {
-    if (!k25_library_find(library, K25_SHELF_SCENARIO, name, "", "", s->file, sizeof s->file, error))
+    if (!k25_library_find(library, K25_FILES_SCENARIO, name, "", "", s->file, sizeof s->file, error))
         return false;
     struct k25_yaml *yaml = k25_yaml_read(s->file, &s->inputs, error);
     if (yaml == NULL)

@@ -146,7 +146,7 @@ static const char *draft_of(const struct k25_library *library, const struct row 
         return "";
     for (int i = 0; i < 2; i++) {
         snprintf(name, 160, "%.140s%s", cell(row, "model"), endings[i]);
-        if (k25_library_find(library, K25_SHELF_ARCHITECTURE, name, "", "", path, sizeof path, &none))
+        if (k25_library_find(library, K25_FILES_ARCHITECTURE, name, "", "", path, sizeof path, &none))
             return name;
     }
     return "";
@@ -335,7 +335,7 @@ static bool read_row(const struct k25_library *library, struct k25_suite *suite,
     char own[256];
     group_scenario(point->group, own, sizeof own);
     point->described =
-        scenario != NULL || k25_library_find(library, K25_SHELF_SCENARIO, own, "", "", path, sizeof path, NULL);
+        scenario != NULL || k25_library_find(library, K25_FILES_SCENARIO, own, "", "", path, sizeof path, NULL);
     const char *name = scenario != NULL ? scenario : point->described ? own : "points";
     const struct k25_scenario *found = obtain(library, suite, name, set, set_count, row);
     if (found == NULL)

@@ -312,7 +312,7 @@ bool k25_sweep_load(const struct k25_library *library, const char *name, struct 
 {
     memset(sweep, 0, sizeof *sweep);
     struct k25_sweep_reader reader = {.library = library, .sweep = sweep, .error = error};
-    if (!k25_library_find(library, K25_SHELF_SWEEP, name, "", "", sweep->file, sizeof sweep->file, error))
+    if (!k25_library_find(library, K25_FILES_SWEEP, name, "", "", sweep->file, sizeof sweep->file, error))
         return false;
     struct k25_yaml *yaml = k25_yaml_read(sweep->file, &reader.inputs, error);
     if (yaml == NULL) {

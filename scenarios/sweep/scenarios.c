@@ -12,7 +12,7 @@ bool k25_sweep_load_base(struct k25_sweep_reader *reader, const struct k25_yaml_
     struct k25_error error;
     if (scenario == NULL)
         return k25_fail(reader->error, K25_RESOURCE, "out of memory");
-    if (!k25_library_find(reader->library, K25_SHELF_SCENARIO, base->text, "", reader->sweep->file, reader->base,
+    if (!k25_library_find(reader->library, K25_FILES_SCENARIO, base->text, "", reader->sweep->file, reader->base,
                           sizeof reader->base, &error)) {
         free(scenario);
         return k25_sweep_fail(reader, base, "base: %s", error.message);

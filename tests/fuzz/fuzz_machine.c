@@ -22,7 +22,7 @@ static bool find_gpu(const void *context, const char *name, const char *from, ch
 {
     if (strchr(name, '/') != NULL || strstr(name, ".yaml") != NULL)
         return k25_fail(error, K25_BAD_INPUT, "no paths here");
-    return k25_library_find(context, K25_SHELF_GPU, name, "", from, path, size, error);
+    return k25_library_find(context, K25_FILES_GPU, name, "", from, path, size, error);
 }
 
 static void check(const struct k25_machine *machine)

@@ -201,7 +201,7 @@ static bool load_machine(const struct cli *cli, const char *name, struct k25_mac
     struct k25_machine_parts parts;
     return k25_library_params(&cli->library, path, sizeof path) && k25_priors_load(path, priors, NULL, error) &&
            k25_library_parts(&cli->library, &parts, NULL, error) &&
-           k25_library_find(&cli->library, K25_SHELF_MACHINE, name, "", "", path, sizeof path, error) &&
+           k25_library_find(&cli->library, K25_FILES_MACHINE, name, "", "", path, sizeof path, error) &&
            k25_machine_load(path, &parts, machine, NULL, error);
 }
 

@@ -244,7 +244,7 @@ static void the_shipped_sets_load(void **state)
     struct k25_library library = {.root = K25_SOURCE_DIR};
     struct k25_error error = {0};
     size_t count;
-    char **names = k25_library_list(&library, K25_SHELF_CALIBRATION, &count, &error);
+    char **names = k25_library_list(&library, K25_FILES_CALIBRATION, &count, &error);
     assert_non_null(names);
     assert_true(count > 0);
     for (size_t i = 0; i < count; i++) {

@@ -162,7 +162,7 @@ static void shipped_scenarios_come_back(void **state)
     static struct k25_question question;
     struct k25_error error;
     size_t scenarios;
-    char **names = k25_library_list(&library, K25_SHELF_SCENARIO, &scenarios, &error);
+    char **names = k25_library_list(&library, K25_FILES_SCENARIO, &scenarios, &error);
     assert_non_null(names);
     for (size_t i = 0; i < scenarios; i++) {
         if (!k25_scenario_load(&library, names[i], NULL, 0, &scenario, &error) ||

@@ -56,8 +56,8 @@ static void every_machine_answers(void **state)
     (void)state;
     size_t machines, models;
     struct k25_error error = {0};
-    char **machine = k25_library_list(&library, K25_SHELF_MACHINE, &machines, &error);
-    char **model = k25_library_list(&library, K25_SHELF_WEIGHTS, &models, &error);
+    char **machine = k25_library_list(&library, K25_FILES_MACHINE, &machines, &error);
+    char **model = k25_library_list(&library, K25_FILES_WEIGHTS, &models, &error);
     assert_true(machine != NULL && model != NULL && machines >= 20);
     int total = 0;
     for (size_t m = 0; m < machines; m++) {

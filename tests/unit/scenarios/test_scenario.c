@@ -68,7 +68,7 @@ static void every_shipped_scenario_can_be_asked(void **state)
     (void)state;
     size_t count;
     struct k25_error error;
-    char **names = k25_library_list(&library, K25_SHELF_SCENARIO, &count, &error);
+    char **names = k25_library_list(&library, K25_FILES_SCENARIO, &count, &error);
     assert_non_null(names);
     for (size_t i = 0; i < count; i++) {
         struct k25_question question;
