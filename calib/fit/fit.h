@@ -17,7 +17,7 @@
 #include "hw/params/params.h"
 
 /* The predicted number of an observation, > 0 where the parameters make sense. `slope`, unless it is NULL, is set to
- * d ln(number) / d ln(theta) of every parameter, exact or by a documented difference. */
+ * d ln(number) / d ln(theta) of every parameter, exact but where a model documents otherwise. */
 typedef double k25_observation_model(const void *context, const struct k25_params *params, double *slope);
 
 struct k25_observation {
