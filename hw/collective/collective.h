@@ -1,4 +1,5 @@
-/* What one collective costs: the transfer, and the wait for the last rank.
+/* The cost of one collective: the transfer, and the wait for the last rank. Sizes in bytes, times in s, groups from
+ * k25_machine_group; on one rank every time is 0. Nothing here fails.
  *
  * AllReduce of m bytes per rank on n GPUs, h = path latency of a hop, V = 2(n-1)/n m the bytes through a link:
  *
@@ -19,27 +20,30 @@
 
 #include "hw/collective/backend.h"
 
-/* s for one AllReduce of `bytes` per rank when all ranks start together. */
+/* Returns the time of one AllReduce of `bytes` per rank when all ranks start together. */
 double k25_allreduce_time(enum k25_backend backend, double bytes, const struct k25_group *group,
                           const struct k25_params *params);
 
-/* The protocol that NCCL left to itself on PCIe takes for a buffer of `bytes`: LL up to nccl.ll_max, Simple beyond. */
+/* Returns the protocol that NCCL chooses by default on PCIe for a buffer of `bytes`: LL up to nccl.ll_max, then
+ * Simple. */
 enum k25_backend k25_nccl_protocol(double bytes, const struct k25_params *params);
 
-/* s for gathering `bytes` from each rank to every rank over the NCCL ring with one of its protocols; also the price of
- * a reduce-scatter that leaves `bytes` on each rank. */
+/* Returns the time of gathering `bytes` from each rank to every rank over the NCCL ring with one of its protocols; also
+ * the time of a reduce-scatter that leaves `bytes` on each rank. */
 double k25_allgather_time(enum k25_backend protocol, double bytes, const struct k25_group *group,
                           const struct k25_params *params);
 
-/* s for an all-to-all in which every rank sends `bytes` in all to its n-1 peers, all of them at once: one hop of the
- * Simple protocol, and the volume at the rate of n ranks that read each other (NCCL grouped send and receive). */
+/* Returns the time of an all-to-all in which every rank sends `bytes` in total to its n-1 peers, all at once: one hop
+ * of the Simple protocol, and the volume at the rate of n ranks that read each other (NCCL grouped send and receive).
+ */
 double k25_alltoall_time(double bytes, const struct k25_group *group, const struct k25_params *params);
 
-/* s for sending `bytes` to one other rank. `group` is a pair. */
+/* Returns the time of sending `bytes` to one other rank. `group` is a pair of ranks. */
 double k25_send_time(double bytes, const struct k25_group *group, const struct k25_params *params);
 
-/* s that the mean rank waits for the last one after a compute segment of `segment` seconds, when every rank's arrival
- * spreads by s = sqrt(sigma^2 + (rho segment)^2) and one rank lags behind the others by `lag`:
+/* Returns the time that the mean of n ranks waits for the last one after a compute segment of `segment` seconds, when
+ * the arrivals have the standard deviation s = sqrt(sigma^2 + (rho segment)^2) and one rank is later than the others by
+ * `lag`:
  *
  *   E[max of n arrivals] - mean arrival  =  ( (d_n s)^q + (lag (n-1)/n)^q )^(1/q),   q = 2.4 + 0.29 log2 n
  *
@@ -47,7 +51,7 @@ double k25_send_time(double bytes, const struct k25_group *group, const struct k
  * integral of n-1 equal normals and a shifted one, and stays within 2.4 % of it from 2 to 16 ranks. */
 double k25_wait_time(int n, double segment, const struct k25_params *params);
 
-/* E[max of n standard normal variables], n from 1 to K25_MAX_GPUS: d_2 = 1/sqrt(pi), d_8 = 1.4236. */
+/* Returns E[max of n standard normal variables], n from 1 to K25_MAX_GPUS: d_2 = 1/sqrt(pi), d_8 = 1.4236. */
 double k25_normal_max(int n);
 
 #endif

@@ -35,7 +35,7 @@ enum k25_backend k25_cheapest_allreduce(enum k25_contest contest, const struct k
     return best;
 }
 
-/* The first change in (low, high], whose ends have different winners; a bisection in the logarithm. */
+/* The first change in (low, high], whose ends have different fastest backends; a bisection in the logarithm. */
 static struct k25_crossover first_change(enum k25_contest contest, const struct k25_contestants *contestants,
                                          double low, double high)
 {
@@ -61,7 +61,7 @@ static size_t walk(enum k25_contest contest, const struct k25_contestants *conte
         double high = i == steps ? most : k25_geometric_size(least, most, steps + 1, i);
         enum k25_backend last = k25_cheapest_allreduce(contest, contestants, high);
         enum k25_backend winner = k25_cheapest_allreduce(contest, contestants, low);
-        /* Two changes may lie in one step: the search goes on behind each. */
+        /* A step may contain several changes: continue the search after each. */
         while (winner != last && low < high && count < K25_MAX_CROSSOVERS) {
             crossovers[count] = first_change(contest, contestants, low, high);
             low = crossovers[count].bytes * (1 + 2e-9);
@@ -75,16 +75,16 @@ static size_t walk(enum k25_contest contest, const struct k25_contestants *conte
 size_t k25_crossovers(enum k25_contest contest, const struct k25_contestants *contestants, double least, double most,
                       struct k25_crossover crossovers[K25_MAX_CROSSOVERS])
 {
-    double jump = contestants->params->value[K25_NCCL_LL_MAX], behind = nextafter(jump, INFINITY);
-    if (contest != K25_CONTEST_AUTO || jump < least || behind > most)
+    double jump = contestants->params->value[K25_NCCL_LL_MAX], after = nextafter(jump, INFINITY);
+    if (contest != K25_CONTEST_AUTO || jump < least || after > most)
         return walk(contest, contestants, least, most, crossovers, 0);
-    /* NCCL changes its protocol here, whatever it costs. */
+    /* NCCL changes its protocol here even if the new one is slower. */
     size_t count = walk(contest, contestants, least, jump, crossovers, 0);
     enum k25_backend below = k25_cheapest_allreduce(contest, contestants, jump);
-    enum k25_backend above = k25_cheapest_allreduce(contest, contestants, behind);
+    enum k25_backend above = k25_cheapest_allreduce(contest, contestants, after);
     if (below != above && count < K25_MAX_CROSSOVERS)
         crossovers[count++] = (struct k25_crossover){.bytes = jump, .below = below, .above = above};
-    return walk(contest, contestants, behind, most, crossovers, count);
+    return walk(contest, contestants, after, most, crossovers, count);
 }
 
 bool k25_win_range(enum k25_backend backend, enum k25_contest contest, const struct k25_contestants *contestants,

@@ -5,7 +5,7 @@
 
 #define LL128_LINE (128.0 / 120) /* bytes on the wire for one of data: 8 of 128 are the flag */
 
-/* Both engines call NCCL where they are told not to take kernels of their own. */
+/* Both engines call NCCL when their custom kernels are disabled. */
 #define BY_NCCL                                                                                                        \
     {                                                                                                                  \
         [K25_VLLM] = {true, "--disable-custom-all-reduce"}, [K25_SGLANG] = { true, "--disable-custom-all-reduce" }     \

@@ -28,8 +28,8 @@ static void oneshot_slopes(double bytes, const struct k25_group *group, const st
                     slopes);
 }
 
-/* SGLang took its kernel from vLLM (csrc/custom_all_reduce.cuh): both have it on unless told otherwise, and both
- * switch it off on more than two GPUs without NVLink. */
+/* SGLang took its kernel from vLLM (csrc/custom_all_reduce.cuh): both enable it by default, and both disable it on more
+ * than two GPUs without NVLink. */
 const struct k25_backend_info k25_oneshot = {
     .time = oneshot_time,
     .slopes = oneshot_slopes,

@@ -41,7 +41,7 @@ static double integrate_normal_max(int n)
 
 double k25_normal_max(int n)
 {
-    /* The sizes of a group that machines have, so that a prediction integrates nothing. */
+    /* The group sizes of real machines are tabulated, so that a prediction does not integrate. */
     switch (n) {
     case 1:
         return 0;

@@ -12,7 +12,7 @@
 
 /* clang-format off */
 #define FIGURES \
-    K25_FIELD(TEXT, k25_gpu, name, .doc = "what the maker calls it"), \
+    K25_FIELD(TEXT, k25_gpu, name, .doc = "the vendor's name"), \
     K25_FIELD(INT, k25_gpu, sms, .min = 1, .max = 10000, .doc = "streaming multiprocessors"), \
     K25_FIELD(REAL, k25_gpu, memory_mib, .min = 1, .max = 1e9, .unit = "MiB", .doc = "memory as the driver reports it"), \
     K25_FIELD(REAL, k25_gpu, bandwidth_gbs, .min = 1e-3, .max = 1e6, .unit = "GB/s", \
@@ -39,7 +39,7 @@ const struct k25_field k25_gpu_fields[] = {FIGURES, {0}};
 enum { GPU_FIGURES = sizeof k25_gpu_fields / sizeof *k25_gpu_fields - 1 };
 _Static_assert(GPU_FIGURES <= 8 * sizeof((struct k25_gpu *)0)->unconfirmed, "a bit for every figure");
 
-/* What a GPU file has beside the figures. The GPU comes first: the rows of its figures serve here, too. */
+/* A GPU file: figures and more keys. The GPU is the first member, so that the rows of its figures apply here too. */
 struct gpu_file {
     struct k25_gpu gpu;
     const struct k25_yaml_node *unconfirmed;
@@ -47,14 +47,13 @@ struct gpu_file {
 _Static_assert(offsetof(struct gpu_file, gpu) == 0, "the offsets of the figures");
 
 static const struct k25_field file_fields[] = {
-    K25_FIELD_AS(TEXT, gpu_file, gpu.source, "source",
-                 .doc = "where figures are from that have no source of their own"),
+    K25_FIELD_AS(TEXT, gpu_file, gpu.source, "source", .doc = "source of the figures without a comment"),
     FIGURES,
-    K25_FIELD(NODE, gpu_file, unconfirmed, .fallback = "", .doc = "list of the figures that nobody has confirmed"),
+    K25_FIELD(NODE, gpu_file, unconfirmed, .fallback = "", .doc = "list of the figures that are not confirmed"),
     {0},
 };
 
-/* What a machine file has for a GPU that differs from that of a file. */
+/* The GPU of a machine file that changes some figures of a GPU file. */
 struct gpu_change {
     struct k25_gpu gpu;
     const struct k25_yaml_node *base;
@@ -145,7 +144,7 @@ bool k25_gpu_parse(const char *text, size_t size, const char *name, const char *
     return done;
 }
 
-/* The file of a name, which is there; whoever gave the name says in an error where it was given. */
+/* Finds the file of a name and checks that it exists. The caller adds to an error where the name was given. */
 static bool find_file(const struct k25_gpu_finder *finder, const char *name, const char *from, char *path, size_t size,
                       struct k25_error *error)
 {
@@ -153,7 +152,7 @@ static bool find_file(const struct k25_gpu_finder *finder, const char *name, con
            (k25_file_exists(path) || k25_fail(error, K25_BAD_INPUT, "%s: no such file", path));
 }
 
-/* A GPU from the file of its name; one that a path names has no name that other files could use. */
+/* A GPU from the file of its name. One that was given by path has no name for other files: `file` is then "". */
 static bool load_named(const char *path, const char *name, const char *prefix, struct k25_gpu *gpu,
                        struct k25_inputs *inputs, struct k25_error *error)
 {
@@ -164,7 +163,7 @@ static bool load_named(const char *path, const char *name, const char *prefix, s
     return true;
 }
 
-/* An error about the name is one about the place that gives it; one inside the GPU's file has its own. */
+/* An error about the name has the position of the name; an error inside the GPU file has its position there. */
 static bool load_at(const struct k25_yaml_node *node, const char *file, const char *prefix, const char *key,
                     const struct k25_gpu_finder *finder, struct k25_gpu *gpu, struct k25_inputs *inputs,
                     struct k25_error *error)
@@ -183,7 +182,7 @@ static bool load_at(const struct k25_yaml_node *node, const char *file, const ch
            load_named(path, node->text, prefix, gpu, inputs, error);
 }
 
-/* A change makes the GPU another than the file's, and its figure one that somebody vouches for. */
+/* After a change the GPU is no longer that of the file, and the changed figure counts as confirmed. */
 static void note_change(struct k25_gpu *gpu, const char *key)
 {
     int figure = find_figure(key);

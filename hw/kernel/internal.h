@@ -1,4 +1,4 @@
-/* What the price of a kernel (hw/kernel/kernel.c) and its slopes (hw/kernel/slopes.c) share; not for others. */
+/* Shared by the cost of a kernel (hw/kernel/kernel.c) and its slopes (hw/kernel/slopes.c) only. */
 #ifndef K25_HW_KERNEL_INTERNAL_H
 #define K25_HW_KERNEL_INTERNAL_H
 
@@ -16,10 +16,10 @@ struct k25_class_params {
 
 extern const struct k25_class_params k25_class_params[K25_KERNEL_CLASSES];
 
-/* The peak in force: a GPU without tensor cores of a width computes in the next wider one. */
+/* Returns the peak that applies: a GPU without tensor cores of a width computes in the next wider one. */
 enum k25_peak k25_peak_in_force(enum k25_peak peak, const struct k25_gpu *gpu);
 
-/* 0 for K25_NO_PARAM. */
+/* Returns the value of a parameter in SI; 0 for K25_NO_PARAM. */
 double k25_value_of(enum k25_param id, const struct k25_params *params);
 
 #endif

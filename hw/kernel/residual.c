@@ -6,8 +6,8 @@
 
 enum { NEIGHBOURS = 12, LEAF = 6 };
 
-/* How far a site is heard along each logarithm; 0: the class has no coordinates. Along n and k, libraries switch
- * kernels more often than along the rows. */
+/* Distance in each logarithm at which the influence of a site ends; 0: the class has no coordinates. Shorter along n
+ * and k, where libraries switch kernels more often than along the rows. */
 static const double reach[K25_KERNEL_CLASSES][K25_SHAPE] = {
     [K25_KERNEL_GEMM_BF16] = {4, 2, 2}, [K25_KERNEL_GEMM_FP8] = {4, 2, 2}, [K25_KERNEL_GEMM_FP4] = {4, 2, 2},
     [K25_KERNEL_GEMM_INT4] = {4, 2, 2}, [K25_KERNEL_MOE_BF16] = {4, 4, 2}, [K25_KERNEL_MOE_FP8] = {4, 4, 2},
@@ -69,7 +69,7 @@ static void arrange(struct k25_residual_site *site, size_t count, int axis)
     }
 }
 
-/* Sorts; sites of one shape become one. Returns how many are left. */
+/* Sorts, and merges sites of the same shape. Returns the number of sites left. */
 static size_t merge(struct k25_residual_site *site, size_t count)
 {
     size_t kept = 0;
@@ -112,7 +112,7 @@ void k25_residuals_free(struct k25_residuals *residuals)
     memset(residuals, 0, sizeof *residuals);
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
 /* The nearest sites found so far, nearest first. */
 struct search {
@@ -120,7 +120,7 @@ struct search {
     size_t count;
     const struct k25_residual_site *site[NEIGHBOURS];
     double square[NEIGHBOURS]; /* of the distance */
-    double bound;              /* a site this far (squared) or farther is of no use */
+    double bound;              /* squared distance from which on sites are ignored */
 };
 
 static double square_distance(const double *a, const double *b)
@@ -147,8 +147,8 @@ static void offer(struct search *s, const struct k25_residual_site *site)
         s->bound = fmin(s->bound, s->square[NEIGHBOURS - 1]);
 }
 
-/* `outside`: how far the point lies outside of the box that holds these sites, along each coordinate; `square`:
- * that distance, squared. Boxes beyond the bound are passed over whole. */
+/* `outside`: distance of the point from the box of these sites along each coordinate; `square`: the squared distance.
+ * Boxes beyond the bound are skipped. */
 static void find(struct search *s, const struct k25_residual_site *site, size_t count, int axis,
                  double outside[K25_SHAPE], double square)
 {
@@ -178,7 +178,7 @@ static double covariance(double square)
 }
 
 /* The mean at the point given the sites, k' solved with solved = K^-1 r, by L D L' of the upper half in place. A dozen
- * rows: a library's call costs more than the work. Distinct sites make K positive definite. */
+ * rows: a call of a library would cost more than the work. K is positive definite because the sites are distinct. */
 static double krige(const struct search *s, double solved[NEIGHBOURS])
 {
     double matrix[NEIGHBOURS][NEIGHBOURS], mean = 0;
@@ -213,7 +213,7 @@ static double covariance_slope(const struct search *s, size_t i, int axis)
     return distance > 0 && distance < 1 ? -2 * (1 - distance) * (s->at[axis] - s->site[i]->at[axis]) / distance : 0;
 }
 
-/* False: the table says nothing of this call. */
+/* Finds the nearest sites of a call. False when there is no table for it. */
 static bool look(const struct k25_residuals *residuals, const struct k25_kernel_call *call, double at[K25_SHAPE],
                  struct search *search)
 {

@@ -16,13 +16,13 @@ static double entropy(double w)
     return w > 0 && w < 1 ? w * log(w) : 0;
 }
 
-struct k25_kernel_split k25_kernel_split(const struct k25_kernel_call *call, bool beside, const struct k25_gpu *gpu,
+struct k25_kernel_split k25_kernel_split(const struct k25_kernel_call *call, bool overlapped, const struct k25_gpu *gpu,
                                          const struct k25_params *params)
 {
     struct k25_kernel_cost cost = k25_kernel_cost(call, gpu, params);
     double moved = call->bytes + call->tail_bytes, p = params->value[K25_P_NORM];
     double tail = moved > 0 ? cost.memory * call->tail_bytes / moved : 0;
-    if (beside)
+    if (overlapped)
         return (struct k25_kernel_split){.memory = cost.memory, .tail = tail};
     double joined = cost.time - cost.floor - tail;
     struct k25_kernel_split split = {.floor = cost.floor, .tail = tail, .memory = tail};

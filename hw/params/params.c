@@ -26,12 +26,11 @@ struct prior_record {
 };
 
 static const struct k25_field prior_fields[] = {
-    K25_FIELD(REAL, prior_record, centre, .min = 1e-12, .max = 1e12,
-              .doc = "the value expected before anything is measured"),
+    K25_FIELD(REAL, prior_record, centre, .min = 1e-12, .max = 1e12, .doc = "expected value before any measurement"),
     K25_FIELD(REAL, prior_record, spread, .fallback = "0", .min = 0, .max = 5,
               .doc = "standard deviation of its natural logarithm; 0: a constant"),
     K25_FIELD(TEXT, prior_record, unit, .fallback = "", .doc = "must be the parameter's unit"),
-    K25_FIELD(TEXT, prior_record, source, .doc = "where the prior comes from"),
+    K25_FIELD(TEXT, prior_record, source, .doc = "source of the prior"),
     {.key = NULL},
 };
 

@@ -1,4 +1,4 @@
-/* The graph of a machine: building it, the paths through it, and what a group of ranks gets out of it. */
+/* The graph of a machine: building it, paths, and the figures of a group of ranks. */
 #include "hw/topology/machine.h"
 
 #include <limits.h>
@@ -96,7 +96,7 @@ bool k25_machine_add_link(struct k25_machine *machine, struct k25_link link, str
     return true;
 }
 
-/* What one end of a PCIe link adds to its latency: the halves of a switch or root lie on its two sides. */
+/* The latency that one end of a PCIe link adds: each side of a switch or root counts half of it. */
 static double end_latency_us(enum k25_vertex_kind kind, const struct k25_link_figures *pcie,
                              const struct k25_link_defaults *defaults)
 {
@@ -163,7 +163,7 @@ struct tree {
     int step[K25_MAX_VERTICES]; /* the last step to a vertex, -1 at the start */
 };
 
-/* A step is a link in one direction: 2 link, or 2 link + 1 against the direction it is written in. */
+/* A step is a link in one direction: 2 link, or 2 link + 1 for the reverse direction. */
 struct walk {
     int count;
     int step[2 * K25_MAX_VERTICES];
@@ -176,7 +176,7 @@ struct source {
     int socket;         /* -1 when there is P2P */
 };
 
-/* The same links summed in another order may differ in the last bit: under a femtosecond it is a tie. */
+/* Sums of the same links in different orders may differ in the last bit: less than a femtosecond is a tie. */
 static bool nearer(double seconds_a, int hops_a, double seconds_b, int hops_b)
 {
     if (fabs(seconds_a - seconds_b) > 1e-15)
@@ -190,7 +190,7 @@ static int step_end(const struct k25_machine *machine, int step)
     return step % 2 == 0 ? link->to : link->from;
 }
 
-/* The unsettled vertex nearest to the start, -1 when all that can be reached are settled. */
+/* The unsettled vertex nearest to the start, -1 when all reachable ones are settled. */
 static int nearest_open(const struct k25_machine *machine, const struct tree *tree, const bool *settled)
 {
     int best = -1;
@@ -242,7 +242,7 @@ static bool append(const struct k25_machine *machine, const struct tree *tree, i
     return true;
 }
 
-/* False when there is no P2P and no socket whose memory the GPU could reach. */
+/* False without P2P when the GPU reaches the memory of no socket. */
 static bool open_source(const struct k25_machine *machine, int gpu, struct source *source)
 {
     grow(machine, gpu, &source->direct);
@@ -335,8 +335,8 @@ bool k25_machine_check(const struct k25_machine *machine, struct k25_error *erro
 
 /* ---- groups ---- */
 
-/* bytes/s of the slowest of many flows: a link gives each of its flows an equal share, per direction. A flow is as
- * slow as its most divided link, so the slowest flow is found on the most divided of all links. */
+/* bytes/s of the slowest of many flows: a link is shared evenly by its flows, per direction. A flow is limited by the
+ * smallest share on its path, so the slowest flow is on the link with the smallest share of all. */
 static double slowest_flow(const struct k25_machine *machine, const int *flows)
 {
     double slowest = INFINITY;

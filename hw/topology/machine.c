@@ -18,11 +18,11 @@ static const struct k25_field graph_fields[] = {
 
 /* clang-format off */
 #define MACHINE(gpu_row) \
-    K25_FIELD(TEXT, k25_machine, name, .doc = "what people call the machine"), \
-    K25_FIELD(TEXT, k25_machine, source, .doc = "where its figures are from"), \
+    K25_FIELD(TEXT, k25_machine, name, .doc = "name of the machine"), \
+    K25_FIELD(TEXT, k25_machine, source, .doc = "source of its figures"), \
     gpu_row, \
     K25_FIELD(BOOL, k25_machine, p2p, .fallback = "true", \
-              .doc = "GPUs reach each other's memory; otherwise every hop goes through host memory"), \
+              .doc = "GPUs access each other's memory; otherwise every hop goes through host memory"), \
     K25_FIELD(REAL, k25_machine, host_staging_latency_us, .min = 0, .max = 1e6, .unit = "us", \
               .doc = "added to every hop without P2P"), \
     K25_FIELD(REAL, k25_machine, price_per_hour, .fallback = "0", .min = 0, .max = 1e6, .unit = "USD", \
@@ -38,7 +38,8 @@ static const struct k25_field graph_fields[] = {
 const struct k25_field k25_machine_fields[] = {
     MACHINE(K25_FIELD(MAP, k25_machine, gpu, .fields = k25_gpu_fields, .doc = "one of its equal GPUs"))};
 
-/* A file names its GPU or describes it: k25_gpu_read reads that. The machine comes first: the rows serve here, too. */
+/* A file names its GPU or describes it; k25_gpu_read reads both. The machine is the first member, so that its rows
+ * apply here too. */
 struct machine_file {
     struct k25_machine machine;
     const struct k25_yaml_node *gpu;
@@ -57,7 +58,7 @@ static const struct k25_field figure_fields[] = {
 
 #define FIGURES(member, text) K25_FIELD(MAP, k25_link_defaults, member, .fields = figure_fields, .doc = (text))
 const struct k25_field k25_link_defaults_fields[] = {
-    K25_FIELD(TEXT, k25_link_defaults, source, .doc = "where the figures are from"),
+    K25_FIELD(TEXT, k25_link_defaults, source, .doc = "source of the figures"),
     FIGURES(pcie4, "PCIe 4.0 x16; the latency is the GPU's end"),
     FIGURES(pcie5, "PCIe 5.0 x16; the latency is the GPU's end"),
     FIGURES(internal, "root to socket"),
@@ -111,7 +112,7 @@ bool k25_link_defaults_load(const char *path, struct k25_link_defaults *defaults
     return done;
 }
 
-/* A failure of the graph, which knows no file, at the place in the file that led to it. */
+/* Adds the position in the file to an error of the graph, which has none. */
 static bool fail_at_node(const char *file, const struct k25_yaml_node *node, const char *path,
                          const struct k25_error *cause, struct k25_error *error)
 {
@@ -125,7 +126,7 @@ static bool need_list(const struct k25_yaml_node *node, const char *path, const 
                        k25_yaml_kind_name(node->kind));
 }
 
-/* Twice through the list: the GPUs first, wherever they stand. */
+/* Two passes over the list: GPUs come first in the graph, in any order in the file. */
 static bool load_vertices(const struct k25_yaml_node *list, const char *file, struct k25_machine *machine,
                           struct k25_error *error)
 {
@@ -189,7 +190,7 @@ static bool load_links(const struct k25_yaml_node *list, const char *file, struc
     return true;
 }
 
-/* Turns what the table read, one line or two lists, into vertices and links. */
+/* Builds vertices and links from the one-line form or from the two lists. */
 static bool build(const struct k25_yaml_node *root, const char *file, const struct k25_link_defaults *defaults,
                   struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error)
 {
@@ -213,7 +214,7 @@ static bool build(const struct k25_yaml_node *root, const char *file, const stru
            (k25_machine_check(machine, &cause) || fail_at_node(file, at, "machine.graph", &cause, error));
 }
 
-/* What the file leaves to the GPU. */
+/* P2P of the GPU, when the file does not give it. */
 static bool default_p2p(struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error)
 {
     struct k25_input input = {.path = (char *)"machine.p2p", .value = (char *)(machine->gpu.p2p ? "true" : "false")};

@@ -1,4 +1,4 @@
-/* The machine: GPUs and the topology that joins them.
+/* The machine: GPUs and the topology that connects them.
  *
  * Read from hw/machines/NAME.yaml (docs/formats-machine.md), from the matrix `nvidia-smi topo -m` prints, or built
  * from a one-line form:
@@ -6,8 +6,8 @@
  *   [N socket,] [N switch [each],]... N gpu [each], pcie4|pcie5 [, nvlink]       or       N gpu, nvlink
  *
  * "2 socket, 4 gpu each, pcie5"; "1 socket, 2 switch, 4 gpu each, pcie5"; "4 gpu, pcie5"; "8 gpu, nvlink". A count
- * with `each` is for every item of the kind before it, a count without is a total spread evenly. Everything below
- * a socket that is nearest to it (a GPU or the topmost switch) has a root port of its own.
+ * with `each` is for every item of the kind before it, a count without is a total divided evenly. Everything directly
+ * below a socket (a GPU or the topmost switch) has a separate root port.
  */
 #ifndef K25_HW_TOPOLOGY_MACHINE_H
 #define K25_HW_TOPOLOGY_MACHINE_H
@@ -51,9 +51,9 @@ struct k25_graph_nodes {
 struct k25_machine {
     char name[64];
     char source[256];
-    int gpus;
-    bool p2p;                       /* GPUs reach each other's memory; without it every hop goes through host memory */
-    bool p2p_of_gpu;                /* nobody says so of the machine: it is as the GPU's driver has it */
+    int gpus;                       /* 1 to K25_MAX_GPUS */
+    bool p2p;                       /* GPUs access each other's memory; without it every hop goes through host memory */
+    bool p2p_of_gpu;                /* the file does not give `p2p`: it is that of the GPU's driver */
     double host_staging_latency_us; /* added to such a hop */
     double price_per_hour;          /* USD, of the whole machine; 0: unknown */
     struct k25_gpu gpu;
@@ -65,9 +65,9 @@ struct k25_machine {
     bool assumed_links; /* the link figures are defaults, not measured or read from a file */
 };
 
-/* The figures a link gets when a topology names only its kind (hw/topology/links.yaml, each with its source). The
- * latency of a PCIe link is what its two ends add: `pcie.latency_us` at a GPU, half of `switch_latency_us` at a switch,
- * half of `root_latency_us` at a root. An NVLink adds `nvlink.latency_us` at every GPU. */
+/* The default figures of a link when a topology gives only its kind (hw/topology/links.yaml, each with its source). The
+ * latency of a PCIe link is the sum of its two ends: `pcie.latency_us` at a GPU, half of `switch_latency_us` at a
+ * switch, half of `root_latency_us` at a root. An NVLink adds `nvlink.latency_us` at every GPU. */
 struct k25_link_figures {
     double bandwidth_gbs; /* in one direction */
     double latency_us;    /* one way */
@@ -79,16 +79,16 @@ struct k25_link_defaults {
     struct k25_link_figures internal;          /* root to socket */
     struct k25_link_figures xgmi;              /* socket to socket */
     struct k25_link_figures nvlink;            /* of one NVLink; a GPU may have several */
-    int nvlinks;                               /* of one GPU that hangs on an NVSwitch */
+    int nvlinks;                               /* of one GPU on an NVSwitch */
     double switch_latency_us, root_latency_us; /* to pass through one */
 };
 
-/* The classes `nvidia-smi topo -m` prints, nearest first. What a path crosses decides:
+/* The classes `nvidia-smi topo -m` prints, nearest first, by what a path crosses:
  *   NV    an NVLink
  *   PIX   at most one PCIe switch
  *   PXB   several PCIe switches, no root
  *   PHB   one root
- *   NODE  several roots, one socket: GPUs on root ports of their own, as in direct-attach hosts
+ *   NODE  several roots, one socket: GPUs on separate root ports, as in direct-attach hosts
  *   SYS   several sockets */
 enum k25_path_class {
     K25_PATH_NVLINK,
@@ -100,17 +100,17 @@ enum k25_path_class {
     K25_PATH_CLASSES,
 };
 
-/* The path between two GPUs: fewest seconds, ties to the fewest links. It passes through no third GPU. Without P2P
- * it is the path to the memory of the first GPU's socket and from there to the second. */
+/* The path between two GPUs: the lowest latency, ties to the fewest links. It passes through no third GPU. Without P2P
+ * it is the path to the memory of the first GPU's socket and from there to the second GPU. */
 struct k25_path {
     enum k25_path_class class;
     int hops;         /* links on it */
-    double latency;   /* s, the sum over its links, and the staging in host memory without P2P */
+    double latency;   /* s, the sum over its links, plus the staging in host memory without P2P */
     double bandwidth; /* bytes/s, the narrowest link */
 };
 
-/* What the collectives ask of a topology, for a group of the ranks 0..n-1. Links are full duplex: only flows in
- * the same direction of a link divide it, evenly. A group of one moves nothing: latencies 0, bandwidths infinite.
+/* The figures of a topology that the collectives need, for a group of the ranks 0..n-1. Links are full duplex: only
+ * flows in the same direction share a link, evenly. A group of one moves nothing: latencies 0, bandwidths infinite.
  */
 struct k25_group {
     int n;
@@ -120,7 +120,7 @@ struct k25_group {
     double peer_latency;   /* s, the longest path between two ranks */
     double peer_bandwidth; /* bytes/s the slowest rank receives when all read all others at once: (n-1) times its
                               slowest flow, because a collective ends with the last one */
-    double lone_bandwidth; /* the same when one rank alone reads the others: what its own links allow */
+    double lone_bandwidth; /* the same when only one rank reads the others: the limit of its own links */
     enum k25_path_class worst_class; /* of the worst pair */
 };
 
@@ -128,58 +128,75 @@ extern const struct k25_field k25_machine_fields[];
 extern const struct k25_field k25_link_defaults_fields[];
 extern const char *const k25_path_class_names[K25_PATH_CLASSES + 1]; /* "NV", "PIX", ... NULL-terminated */
 
-/* What machine files refer to: the figures of links of a kind, and the files of GPUs. */
+/* What machine files refer to: default figures of links, and GPU files. */
 struct k25_machine_parts {
     struct k25_link_defaults links;
     struct k25_gpu_finder gpus;
 };
 
+/* Reads hw/topology/links.yaml (`k25sim: link_defaults`). `inputs` may be NULL; its paths start with "links". Fails as
+ * k25_yaml_read and k25_schema_load do. */
 bool k25_link_defaults_load(const char *path, struct k25_link_defaults *defaults, struct k25_inputs *inputs,
                             struct k25_error *error);
 
-/* `inputs` may be NULL; its paths start with "machine". */
+/* Reads a machine file (`k25sim: machine`) with its GPU into `machine`, which owns nothing. `inputs` may be NULL; its
+ * paths start with "machine". Fails with K25_BAD_INPUT and the position for a wrong value, an unknown GPU, a graph that
+ * k25_machine_check refuses; K25_RESOURCE for read errors and out of memory. */
 bool k25_machine_load(const char *path, const struct k25_machine_parts *parts, struct k25_machine *machine,
                       struct k25_inputs *inputs, struct k25_error *error);
-/* The same from text; `name` stands for the file in messages. */
+
+/* As k25_machine_load, from `size` bytes in memory; `name` is used as the file name in messages. */
 bool k25_machine_parse(const char *text, size_t size, const char *name, const struct k25_machine_parts *parts,
                        struct k25_machine *machine, struct k25_inputs *inputs, struct k25_error *error);
 
-/* Sets one value of a loaded machine as --set does ("gpu.bandwidth_gbs", "p2p"); "topology" rebuilds the graph, "gpu"
- * takes a file's GPU, and its P2P where the machine's file leaves it to the GPU. */
+/* Sets one value of a loaded machine as --set does ("gpu.bandwidth_gbs", "p2p"). "topology" rebuilds the graph; "gpu"
+ * takes the GPU of a file, and its P2P if the machine file does not give one. Fails with K25_BAD_INPUT for an unknown
+ * path or a bad value. */
 bool k25_machine_set(struct k25_machine *machine, const char *path, const char *value,
                      const struct k25_machine_parts *parts, struct k25_inputs *inputs, struct k25_error *error);
 
-/* The machine as a file that loads to the same machine; the caller frees. */
+/* Returns the text of a file that loads to the same machine, which the caller frees with free(); NULL (K25_RESOURCE)
+ * when out of memory. */
 char *k25_machine_print(const struct k25_machine *machine, struct k25_error *error);
 
-/* Replaces the graph of a machine, whose GPU is already described, by the one-line form; sets `gpus`. */
+/* Replaces the graph of a machine, whose GPU is already set, by that of the one-line form `text`; sets `gpus`. A text
+ * that does not follow the grammar is K25_BAD_INPUT. */
 bool k25_machine_synthetic(const char *text, const struct k25_link_defaults *defaults, struct k25_machine *machine,
                            struct k25_error *error);
 
-/* Replaces the graph of a machine by one whose paths have the classes of an `nvidia-smi topo -m` matrix (text; "-"
- * for standard input); sets `gpus`. Link figures come from the defaults, those of PCIe by the generation of the GPU,
- * which is already described: `assumed_links` is set. */
+/* Replaces the graph of a machine by one whose paths have the classes of an `nvidia-smi topo -m` matrix, read as text
+ * from `path` ("-": standard input); sets `gpus` and `assumed_links`. Link figures are the defaults, those of PCIe for
+ * the generation of the GPU, which is already set. A matrix that is incomplete or contradicts itself is K25_BAD_INPUT
+ * with the position. */
 bool k25_machine_import_topo(const char *path, const struct k25_link_defaults *defaults, struct k25_machine *machine,
                              struct k25_error *error);
-/* The same from text; `name` stands for the file in messages. */
+
+/* As k25_machine_import_topo, from `size` bytes in memory; `name` is used as the file name in messages. */
 bool k25_machine_parse_topo(const char *text, size_t size, const char *name, const struct k25_link_defaults *defaults,
                             struct k25_machine *machine, struct k25_error *error);
 
-/* False when there is no such path: the same GPU twice, or GPUs that no link joins. */
+/* Finds the path from one GPU to another (ranks from 0). Returns false when there is none: the same GPU twice, or GPUs
+ * without a connection. */
 bool k25_machine_path(const struct k25_machine *machine, int gpu_a, int gpu_b, struct k25_path *path);
+
+/* Computes the figures of the group of ranks 0..n-1. Fails with K25_BAD_INPUT when n is not between 1 and the number of
+ * GPUs, or two of them have no path. */
 bool k25_machine_group(const struct k25_machine *machine, int n, struct k25_group *group, struct k25_error *error);
 
-/* Builders of graphs, for the readers: empty the graph, add the GPUs, then the rest, then check. A vertex or link
- * too many, a name given twice, a link that cannot be fail; `*vertex` is the index of the new one. */
+/* Building a graph, for the readers: clear it, add the GPUs, then the other vertices, then the links, then check. The
+ * functions fail with K25_BAD_INPUT for too many vertices or links, a duplicate name, and a link between two kinds of
+ * vertices that cannot be linked. `*vertex` is set to the index of the new vertex. */
 void k25_machine_clear(struct k25_machine *machine);
 bool k25_machine_add_vertex(struct k25_machine *machine, enum k25_vertex_kind kind, const char *name, int *vertex,
                             struct k25_error *error);
 bool k25_machine_add_link(struct k25_machine *machine, struct k25_link link, struct k25_error *error);
-/* Joins two vertices with the default figures of what they are; `pcie` is the generation of PCIe links, `nvlink_gbs`
- * what the NVLinks between the two carry in one direction. */
+
+/* Links two vertices with the default figures for their kinds; `pcie` has the figures of PCIe links, `nvlink_gbs` is
+ * the bandwidth of the NVLinks between the two in one direction, GB/s. */
 bool k25_machine_join(struct k25_machine *machine, int from, int to, const struct k25_link_figures *pcie,
                       double nvlink_gbs, const struct k25_link_defaults *defaults, struct k25_error *error);
-/* False unless there is a GPU and every two GPUs have a path. */
+
+/* Fails with K25_BAD_INPUT unless there is a GPU and all pairs of GPUs have a path. */
 bool k25_machine_check(const struct k25_machine *machine, struct k25_error *error);
 
 #endif

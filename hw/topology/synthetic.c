@@ -38,12 +38,12 @@ static bool bad_word(const struct form *form, const char *word, struct k25_error
     static const char *const known[] = {"gpu", "switch", "socket", "each", "pcie4", "pcie5", "nvlink", NULL};
     char hint[64] = "";
     const char *nearest = k25_nearest(word, known);
-    if (nearest && strcmp(nearest, word) != 0) /* a known word in the wrong place needs no hint */
+    if (nearest && strcmp(nearest, word) != 0) /* no hint for a known word in the wrong place */
         snprintf(hint, sizeof hint, ", did you mean '%s'?", nearest);
     return k25_fail(error, K25_BAD_INPUT, "\"%s\": unexpected '%s'%s; %s", form->text, word, hint, EXPECTED);
 }
 
-/* Reads the words up to the next comma and moves behind it. */
+/* Reads the words up to the next comma and skips it. */
 static bool next_item(const struct form *form, const char **at, struct item *item, struct k25_error *error)
 {
     item->words = 0;
@@ -66,7 +66,7 @@ static bool next_item(const struct form *form, const char **at, struct item *ite
     return true;
 }
 
-/* The kind that a noun names, singular or plural; false when it is none that can be counted. */
+/* The kind of a noun, singular or plural; false when it is not one that can be counted. */
 static bool noun_kind(const char *word, enum k25_vertex_kind *kind)
 {
     static const enum k25_vertex_kind kinds[] = {K25_V_GPU, K25_V_SWITCH, K25_V_SOCKET};
@@ -152,7 +152,7 @@ static bool add_many(struct k25_machine *machine, enum k25_vertex_kind kind, int
 {
     int number = 0;
     for (size_t i = 0; i < machine->vertices; i++)
-        number += machine->vertex[i].kind == kind; /* a second level of switches goes on counting */
+        number += machine->vertex[i].kind == kind; /* a second level of switches continues the numbers */
     *first = (int)machine->vertices;
     for (int i = 0; i < count; i++) {
         char name[32];
@@ -164,7 +164,7 @@ static bool add_many(struct k25_machine *machine, enum k25_vertex_kind kind, int
     return true;
 }
 
-/* Joins the PCIe tree, level by level; between a socket and what hangs on it goes a root. */
+/* Builds the PCIe tree, level by level, with a root between a socket and what is below it. */
 static bool build_pcie(const struct form *form, const struct k25_link_defaults *defaults, struct k25_machine *machine,
                        struct k25_error *error)
 {
@@ -178,7 +178,7 @@ static bool build_pcie(const struct form *form, const struct k25_link_defaults *
                 return false;
     for (int l = named; l < form->levels; l++) {
         const struct level *level = &form->level[l];
-        int first = 0, root = -1; /* the GPUs stand at 0 already */
+        int first = 0, root = -1; /* the GPUs are at 0 already */
         if (level->kind != K25_V_GPU && !add_many(machine, level->kind, level->total, &first, error))
             return false;
         if (l == named && !add_many(machine, K25_V_ROOT, level->total, &root, error))

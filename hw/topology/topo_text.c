@@ -5,8 +5,7 @@
  *   GPU1   NODE    X      SYS     0-63            0               N/A
  *
  * The classes nest: GPUs that reach each other by PIX share a switch, by PXB a switch above their switches, by PHB
- * a root, by NODE a socket. NV# says nothing about the PCIe paths below it, so an NV pair fits any of these
- * groups.
+ * a root, by NODE a socket. NV# does not tell the PCIe path of a pair, so an NV pair fits any of these groups.
  */
 #include "hw/topology/machine.h"
 
@@ -20,7 +19,7 @@
 enum { TOPO_BYTES = 1 << 20, TOKEN = 24 };
 
 struct token {
-    char text[TOKEN]; /* cut when longer */
+    char text[TOKEN]; /* truncated when longer */
     int column;       /* of its first character, from 1 */
 };
 
@@ -82,7 +81,7 @@ static bool next_line(struct reader *reader)
     return true;
 }
 
-/* The number behind a prefix ("GPU12"), -1 when the text is something else. */
+/* The number after a prefix ("GPU12"), -1 when the text is something else. */
 static int numbered(const char *text, const char *prefix)
 {
     size_t length = strlen(prefix);
@@ -153,7 +152,7 @@ static bool read_row(struct reader *reader, struct matrix *matrix, struct k25_er
     return true;
 }
 
-/* The rows follow the header; blank lines may stand between, and what comes behind (NICs, legend) is skipped. */
+/* The rows follow the header, with blank lines allowed; the rest of the text (NICs, legend) is skipped. */
 static bool read_rows(struct reader *reader, struct matrix *matrix, struct k25_error *error)
 {
     while (matrix->rows < matrix->gpus && next_line(reader)) {
@@ -196,7 +195,7 @@ static bool check_symmetry(const struct matrix *matrix, struct k25_error *error)
     return true;
 }
 
-/* group[level][gpu]: the lowest GPU it reaches by cells of at most this class, one after the other. */
+/* group[level][gpu]: the lowest GPU that is reached through a chain of cells of at most this class. */
 typedef int grouping[K25_PATH_SYS][K25_MAX_GPUS];
 
 static void unite(int *group, int gpus, int a, int b)
@@ -207,7 +206,7 @@ static void unite(int *group, int gpus, int a, int b)
             group[i] = low;
 }
 
-/* May the groups of two GPUs share a socket? Not when any cell between them is SYS. */
+/* Whether the groups of two GPUs may share a socket: no cell between them is SYS. */
 static bool may_share(const struct matrix *matrix, const int *group, int a, int b)
 {
     for (int i = 0; i < matrix->gpus; i++)
@@ -236,7 +235,7 @@ static bool find_groups(const struct matrix *matrix, grouping group, struct k25_
                                        k25_path_class_names[cell->class], k25_path_class_names[level]);
             }
     }
-    /* NVLinked GPUs that nothing sets apart share a socket: eight sockets for eight NV18 GPUs would be odd */
+    /* NVLinked GPUs share a socket unless SYS separates them: eight sockets for eight NV18 GPUs would be wrong */
     for (int a = 0; a < n; a++)
         for (int b = 0; b < a; b++)
             if (matrix->cell[a][b].class == K25_PATH_NVLINK && group[K25_PATH_NODE][a] != group[K25_PATH_NODE][b] &&
@@ -278,7 +277,7 @@ static int members(const int *group, int gpus, int of)
     return count;
 }
 
-/* The tree above every GPU, from the socket down; each group is built by its lowest member, which comes first. */
+/* The tree above every GPU, from the socket down; each group is built at its lowest member, which comes first. */
 static bool build_tree(struct builder *builder, grouping group)
 {
     int n = builder->matrix->gpus;
@@ -295,7 +294,7 @@ static bool build_tree(struct builder *builder, grouping group)
         }
         if (r == g && (!add(builder, K25_V_ROOT, &root[r]) || !join(builder, root[r], socket[s], 0)))
             return false;
-        /* GPUs a root or more apart hang on the root; PXB needs two levels of switches */
+        /* GPUs with a root or more between them are linked to the root; PXB needs two levels of switches */
         bool several = members(group[K25_PATH_PXB], n, t) > members(group[K25_PATH_PIX], n, l);
         bool shared = several || members(group[K25_PATH_PIX], n, l) > 1;
         if (t == g)
@@ -312,7 +311,7 @@ static bool build_tree(struct builder *builder, grouping group)
     return true;
 }
 
-/* What `links` NVLinks of a GPU that has `all` carry in one direction, GB/s. */
+/* Bandwidth of `links` of the `all` NVLinks of a GPU in one direction, GB/s. */
 static double nvlinks_carry(const struct builder *builder, int links, int all)
 {
     double both_ways = builder->machine->gpu.nvlink_gbs;
@@ -327,7 +326,7 @@ static int nvlinks_of(const struct matrix *matrix, int gpu)
     return all;
 }
 
-/* NVLinks of all pairs, alike and more than one GPU has to give every peer its own, hang on an NVSwitch. */
+/* Equal NVLinks of all pairs, more than a GPU has for separate links to every peer, go to an NVSwitch. */
 static bool build_nvlinks(struct builder *builder)
 {
     const struct matrix *matrix = builder->matrix;
