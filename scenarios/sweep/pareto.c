@@ -3,18 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more. */
-static bool grow(struct k25_ranked **items, size_t count, size_t *room)
+#include "base/list.h"
+
+/* Room for one more, which is not counted yet: it goes into the middle. */
+static bool grow(struct k25_ranked **items, size_t count)
 {
-    if (count < *room)
-        return true;
-    size_t more = *room == 0 ? 8 : *room * 2;
-    struct k25_ranked *larger = realloc(*items, more * sizeof *larger);
-    if (larger == NULL)
-        return false;
-    *items = larger;
-    *room = more;
-    return true;
+    struct k25_ranked *larger = k25_list_grow(*items, count, sizeof *larger);
+    if (larger != NULL)
+        *items = larger;
+    return larger != NULL;
 }
 
 /* The row as it is kept: with a copy of its text. */
@@ -56,7 +53,7 @@ static enum k25_offer offer_sorted(struct k25_front *front, const struct k25_ran
     if (low > 0 && covers(&front->item[low - 1], row, 2))
         return K25_REFUSED;
     struct k25_ranked kept;
-    if (!grow(&front->item, front->count, &front->room) || !copy_row(row, &kept))
+    if (!grow(&front->item, front->count) || !copy_row(row, &kept))
         return K25_NO_MEMORY;
     size_t start = low > 0 && covers(row, &front->item[low - 1], 2) ? low - 1 : low, end = start;
     while (end < front->count && covers(row, &front->item[end], 2))
@@ -78,7 +75,7 @@ static enum k25_offer offer_unsorted(struct k25_front *front, const struct k25_r
         }
     }
     struct k25_ranked kept;
-    if (!grow(&front->item, front->count, &front->room) || !copy_row(row, &kept))
+    if (!grow(&front->item, front->count) || !copy_row(row, &kept))
         return K25_NO_MEMORY;
     size_t left = 0;
     for (size_t i = 0; i < front->count; i++) {
@@ -108,7 +105,7 @@ enum k25_offer k25_top_offer(struct k25_top *top, const struct k25_ranked *row)
     if (top->most == 0 || (top->count == top->most && !before(row, &top->item[top->count - 1])))
         return K25_REFUSED;
     struct k25_ranked kept;
-    if (!grow(&top->item, top->count, &top->room) || !copy_row(row, &kept))
+    if (!grow(&top->item, top->count) || !copy_row(row, &kept))
         return K25_NO_MEMORY;
     if (top->count == top->most)
         free(top->item[--top->count].text);
@@ -147,7 +144,6 @@ void k25_front_free(struct k25_front *front)
     k25_front_clear(front);
     free(front->item);
     front->item = NULL;
-    front->room = 0;
 }
 
 void k25_top_clear(struct k25_top *top)
@@ -162,5 +158,4 @@ void k25_top_free(struct k25_top *top)
     k25_top_clear(top);
     free(top->item);
     top->item = NULL;
-    top->room = 0;
 }

@@ -26,14 +26,14 @@ enum k25_offer { K25_REFUSED, K25_TAKEN, K25_NO_MEMORY };
 /* Start from all zero but the numbers that the comment names. */
 struct k25_front {
     size_t values; /* set: 1 to 3 */
-    size_t count, room;
+    size_t count;
     struct k25_ranked *item; /* by value[0], then value[1], when there are two values; else in no order */
     size_t last;             /* what dominated the last refused row: it often does so again */
 };
 
 struct k25_top {
     size_t most; /* set */
-    size_t count, room;
+    size_t count;
     struct k25_ranked *item; /* by value[0], then order */
 };
 

@@ -13,9 +13,10 @@ A case is a text file of one or more steps:
       k25sim predict: --set plan.tpp=4: unknown key 'tpp' in plan, did you mean 'tp'?
 
 Lines of output are indented by two spaces. Steps run in the source folder. {tmp} is a fresh folder, the same for all steps of
-a case; {root} stands for the source folder in what is printed. Other programs (`cat`, `head`) show a written file; `< FILE` and `> FILE`
+a case; {root} stands for the source folder in what is printed, {version} for the program's version where it says it. Other programs (`cat`, `head`) show a written file; `< FILE` and `> FILE`
 redirect. To add a case, write its `$` lines and run with --update, then read what came out.
 """
+import functools
 import os
 import shlex
 import subprocess
@@ -53,6 +54,19 @@ def block(name, text):
     return name + ":\n" + (indent(text.rstrip("\n")) + "\n" if text else "")
 
 
+@functools.cache
+def version_of(program):
+    return subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout.split()[1]
+
+
+def masked(text, program, tmp):
+    """What differs between places and releases."""
+    version = version_of(program)
+    for written in ("k25sim %s", 'program: "%s"'):
+        text = text.replace(written % version, written % "{version}")
+    return text.replace(tmp, "{tmp}").replace(ROOT + "/", "{root}/")
+
+
 def run_step(program, command, tmp):
     words = [w.replace("{tmp}", tmp) for w in shlex.split(command)]
     stdin, stdout = subprocess.DEVNULL, subprocess.PIPE
@@ -66,8 +80,7 @@ def run_step(program, command, tmp):
         words = words[:at] + words[at + 2:]
     words = [program if w == "k25sim" else w for w in words]
     done = subprocess.run(words, cwd=ROOT, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=120)
-    out, err = [(b or b"").decode("utf-8", "backslashreplace").replace(tmp, "{tmp}").replace(ROOT + "/", "{root}/")
-                for b in (done.stdout, done.stderr)]
+    out, err = [masked((b or b"").decode("utf-8", "backslashreplace"), program, tmp) for b in (done.stdout, done.stderr)]
     return "status: %d\n" % done.returncode + block("stdout", out) + block("stderr", err)
 
 

@@ -325,6 +325,49 @@ static void headers_are_guarded(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* Lists grow by K25_LIST_ADD. What else grows are buffers of bytes, tables that are found by an index, and lists whose
+ * entries are used again. */
+static int check_lists(const char *name, const char *text)
+{
+    static const char *const others[] = {"base/list.c",
+                                         "base/file.c",
+                                         "calib/trace/write.c",
+                                         "calib/trace/deliver.c",
+                                         "calib/trace/names.c",
+                                         "calib/capture/rank.c",
+                                         "calib/capture/replay.c",
+                                         "scenarios/sweep/chunk.c",
+                                         "scenarios/sweep/run.c",
+                                         "scenarios/sweep/store.c",
+                                         "scenarios/sweep/summary.c",
+                                         "cli/mpi/k25sim_mpi.c"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        if (strcmp(name, others[i]) == 0)
+            return 0;
+    }
+    char *code = strdup(text);
+    int wrong = 0, number = 1;
+    blank(code);
+    for (const char *at = code; *at != '\0'; at++) {
+        number += *at == '\n';
+        if (!uses(code, at, "realloc", false) && !uses(code, at, "reallocarray", false))
+            continue;
+        print_message("%s:%d: grows an array by hand, expected K25_LIST_ADD\n", name, number);
+        wrong++;
+    }
+    free(code);
+    return wrong;
+}
+
+static void lists_grow_in_one_way(void **state)
+{
+    (void)state;
+    int wrong = 0;
+    for (int floor = 0; floor < FLOORS; floor++)
+        visit(floors[floor], check_lists, &wrong);
+    assert_int_equal(wrong, 0);
+}
+
 /* The checks above find what they are for. */
 static void the_checks_bite(void **state)
 {
@@ -344,6 +387,8 @@ static void the_checks_bite(void **state)
     assert_int_equal(check_silence("hw/a.c", "printf(\"\\\"\");\nfputs(s, stderr);\n exit (1);"), 3);
     assert_int_equal(check_state("hw/a.c", "static const int a = 1;\nstatic int f(void);\n"), 0);
     assert_int_equal(check_state("hw/a.c", "    static int calls;\n"), 1);
+    assert_int_equal(check_lists("hw/a.c", "p = realloc(p, n);\nq = reallocarray (q, n, 1); /* realloc( */\n"), 2);
+    assert_int_equal(check_lists("base/list.c", "p = realloc(p, n);\n"), 0);
     assert_int_equal(check_guard("hw/a_b.h", "#ifndef K25_HW_A_B_H\n"), 0);
     assert_int_equal(check_guard("hw/a.h", "#ifndef A_H\n"), 1);
 }
@@ -351,9 +396,13 @@ static void the_checks_bite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_include_runs_upward),     cmocka_unit_test(rooms_have_a_readme),
-        cmocka_unit_test(only_cli_prints_and_leaves), cmocka_unit_test(no_global_state),
-        cmocka_unit_test(headers_are_guarded),        cmocka_unit_test(the_checks_bite),
+        cmocka_unit_test(no_include_runs_upward),
+        cmocka_unit_test(rooms_have_a_readme),
+        cmocka_unit_test(only_cli_prints_and_leaves),
+        cmocka_unit_test(no_global_state),
+        cmocka_unit_test(lists_grow_in_one_way),
+        cmocka_unit_test(headers_are_guarded),
+        cmocka_unit_test(the_checks_bite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
