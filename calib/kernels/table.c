@@ -35,7 +35,8 @@ struct reader {
 /* The kind whose columns are all there; an error names the one that lacks least. */
 static bool recognise(struct reader *r)
 {
-    int best = 0, best_missing = K25_TABLE_COLUMNS + 1;
+    enum k25_table_kind best = 0;
+    int best_missing = K25_TABLE_COLUMNS + 1;
     const char *lacks = "";
     for (enum k25_table_kind kind = 0; kind < K25_TABLE_KINDS; kind++) {
         const char *first = NULL;
@@ -55,7 +56,7 @@ static bool recognise(struct reader *r)
         return k25_fail_at(r->at.error, r->at.csv->file, 1, 0,
                            "not a table of kernels: the nearest kind, %s, needs a column '%s'",
                            k25_table_kind_names[best], lacks);
-    r->table->kind = (enum k25_table_kind)best;
+    r->table->kind = best;
     r->at.names = k25_table_formats[best].columns;
     for (int i = 0; r->at.names[i] != NULL; i++)
         r->at.column[i] = k25_csv_column(r->at.csv, r->at.names[i]);

@@ -129,19 +129,21 @@ const struct k25_field k25_architecture_fields[] = {
 /* A layer names sections of the file; each must be there, and each section must be somebody's. */
 static bool check_sections(const struct k25_architecture *a, const struct k25_inputs *inputs, struct k25_error *error)
 {
-    const bool given[] = {a->mla.heads > 0,     a->gqa.heads > 0,          a->linear.value_heads > 0,
-                          a->indexer.heads > 0, a->dense.intermediate > 0, a->moe.experts > 0};
-    static const char *const names[] = {"mla", "gqa", "linear", "indexer", "dense", "moe"};
-    static const char *const values[] = {"mla.heads",     "gqa.heads",          "linear.value_heads",
-                                         "indexer.heads", "dense.intermediate", "moe.experts"};
-    bool used[6] = {false};
+    enum { INDEXER = K25_ATTENTIONS, DENSE, MOE, SECTIONS }; /* after one for each kind of attention */
+    const bool given[SECTIONS] = {a->mla.heads > 0,     a->gqa.heads > 0,          a->linear.value_heads > 0,
+                                  a->indexer.heads > 0, a->dense.intermediate > 0, a->moe.experts > 0};
+    static const char *const names[SECTIONS] = {"mla", "gqa", "linear", "indexer", "dense", "moe"};
+    static const char *const values[SECTIONS] = {"mla.heads",     "gqa.heads",          "linear.value_heads",
+                                                 "indexer.heads", "dense.intermediate", "moe.experts"};
+    bool used[SECTIONS] = {false};
     for (size_t i = 0; i < a->layer_groups; i++) {
         const struct k25_layers *layers = &a->layers[i];
-        const int needs[3] = {layers->attention, layers->ffn == K25_MOE ? 5 : 4, layers->indexer ? 3 : -1};
+        const unsigned needs[3] = {layers->attention, layers->ffn == K25_MOE ? MOE : DENSE,
+                                   layers->indexer ? INDEXER : SECTIONS};
         static const char *const keys[3] = {"attention", "ffn", "indexer"};
         for (int j = 0; j < 3; j++) {
             char path[64];
-            if (needs[j] < 0)
+            if (needs[j] == SECTIONS)
                 continue;
             used[needs[j]] = true;
             if (given[needs[j]])
@@ -151,7 +153,7 @@ static bool check_sections(const struct k25_architecture *a, const struct k25_in
                                    names[needs[j]]);
         }
     }
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < SECTIONS; i++) {
         char path[64];
         if (!given[i] || used[i])
             continue;

@@ -8,10 +8,10 @@
 /* What the code of a family knows and its config does not say; transformers, models/NAME/modeling_NAME.py. */
 struct k25_hf_family {
     const char *model_type;
-    int qk_norm;        /* unless the config says otherwise */
-    bool shared_gate;   /* shared experts behind a gate */
-    bool router_bias;   /* the router has a bias or correction bias without a key that says so */
-    bool unshipped_mtp; /* MTP modules in the config but in no checkpoint */
+    enum k25_qk_norm qk_norm; /* unless the config says otherwise */
+    bool shared_gate;         /* shared experts behind a gate */
+    bool router_bias;         /* the router has a bias or correction bias without a key that says so */
+    bool unshipped_mtp;       /* MTP modules in the config but in no checkpoint */
     const char *unmodelled;
 };
 

@@ -63,7 +63,7 @@ static const struct k25_field linear_fields[] = {
     {0},
 };
 
-static bool read_linear_config(struct k25_hf_config *c, int base, struct k25_error *error)
+static bool read_linear_config(struct k25_hf_config *c, enum k25_attention base, struct k25_error *error)
 {
     bool seen[K25_HF_LAYERS] = {false};
     if (!k25_schema_load(linear_fields, "linear_attn_config", c->linear_attn_config, c->file, c, NULL, error))
@@ -79,7 +79,7 @@ static bool read_linear_config(struct k25_hf_config *c, int base, struct k25_err
     return true;
 }
 
-static bool read_layer_types(struct k25_hf_config *c, int base, struct k25_error *error)
+static bool read_layer_types(struct k25_hf_config *c, enum k25_attention base, struct k25_error *error)
 {
     enum { FULL, LINEAR, SLIDING, SPARSE };
     static const char *const words[] = {"full_attention", "linear_attention", "sliding_attention",
@@ -108,7 +108,8 @@ static bool read_layer_types(struct k25_hf_config *c, int base, struct k25_error
 static bool read_attention_kinds(struct k25_hf_config *c, struct k25_error *error)
 {
     static const char *const full[] = {"1", NULL}; /* MiniMax: 0 would be lightning attention, which M2 dropped */
-    int base = c->kv_lora_rank > 0 ? K25_MLA : K25_GQA, every = c->full_attention_interval;
+    enum k25_attention base = c->kv_lora_rank > 0 ? K25_MLA : K25_GQA;
+    int every = c->full_attention_interval;
     bool has_switch = c->layer_types || k25_yaml_get(c->node, "use_sliding_window");
     for (int i = 0; i < c->num_hidden_layers; i++) {
         struct k25_layers *layer = &c->layer[i];

@@ -75,7 +75,8 @@ static int whole(struct row *row, const char *column, int scenario_value)
     return (int)value;
 }
 
-static int choice(struct row *row, const char *column, const char *const *names, int scenario_value)
+/* The number of a word in `names`: the value of an enum. */
+static unsigned choice(struct row *row, const char *column, const char *const *names, unsigned scenario_value)
 {
     const char *text = cell(row, column);
     if (text[0] == '\0') {
@@ -83,7 +84,7 @@ static int choice(struct row *row, const char *column, const char *const *names,
             skip(row, "%s is unknown", column);
         return scenario_value;
     }
-    for (int i = 0; names[i] != NULL; i++) {
+    for (unsigned i = 0; names[i] != NULL; i++) {
         if (strcmp(text, names[i]) == 0)
             return i;
     }
@@ -268,8 +269,7 @@ static void read_plan(struct row *row, struct k25_plan *plan)
     struct k25_plan_allreduce *allreduce = &plan->allreduce;
     if (plan->tp == 1)
         return;
-    allreduce->backend =
-        (enum k25_allreduce_policy)choice(row, "allreduce_kind", k25_allreduce_policy_names, (int)allreduce->backend);
+    allreduce->backend = choice(row, "allreduce_kind", k25_allreduce_policy_names, allreduce->backend);
     const struct k25_policy_info *policy = &k25_policy_info[allreduce->backend];
     for (enum k25_backend custom = K25_NCCL_PROTOCOLS; custom < K25_BACKENDS; custom++)
         read_limit(row, custom, policy->kind == K25_POLICY_LIMITED && policy->backend == custom,
