@@ -3,7 +3,7 @@
 # left to do.
 #   ./setup.sh         build the program, and run `k25sim predict scenarios/tp8_bs1.yaml`
 #   ./setup.sh --deps  only install the packages
-#   ./setup.sh --test  build everything with gcc, the program also with clang, and run the whole test suite twice
+#   ./setup.sh --test  build everything with gcc and with clang, and run the whole test suite twice
 set -eu
 cd "$(dirname "$0")"
 
@@ -49,7 +49,7 @@ case "${1:-}" in
     # shellcheck disable=SC2086
     install_missing $TEST_PACKAGES
     build release all -DK25_WERROR=ON
-    build clang program -DK25_WERROR=ON
+    build clang all -DK25_WERROR=ON
     echo "setup: running the test suite"
     ctest --preset release -j "$(nproc)"
     build sanitize all -DK25_WERROR=ON

@@ -47,13 +47,13 @@ static inline void any_levers(struct k25_plan_levers *levers, uint64_t *seed)
 static inline void any_speculation(struct k25_plan_speculation *speculation, uint64_t *seed)
 {
     static const char *const acceptances[] = {"", "0.6", "a=0.7"};
-    static const int methods[] = {K25_SPEC_NONE,   K25_SPEC_NONE,  K25_SPEC_MTP,
-                                  K25_SPEC_EAGLE3, K25_SPEC_NGRAM, K25_SPEC_DRAFT};
+    static const enum k25_speculation_method methods[] = {K25_SPEC_NONE,   K25_SPEC_NONE,  K25_SPEC_MTP,
+                                                          K25_SPEC_EAGLE3, K25_SPEC_NGRAM, K25_SPEC_DRAFT};
     speculation->method = methods[pick(seed, 6)];
     speculation->tokens = 1 + pick(seed, 5);
     snprintf(speculation->acceptance, sizeof speculation->acceptance, "%s", acceptances[pick(seed, 3)]);
-    speculation->verify = pick(seed, 2);
-    speculation->drafting = pick(seed, 3);
+    speculation->verify = (enum k25_verify)pick(seed, 2);
+    speculation->drafting = (enum k25_drafting)pick(seed, 3);
     speculation->draft_tp = pick(seed, 2);
 }
 
@@ -66,13 +66,13 @@ static inline void any_plan(struct k25_plan *plan, uint64_t *seed)
     plan->dp = 1 + (pick(seed, 6) == 0);
     plan->microbatches = plan->pp == 1 ? 0 : pick(seed, 5);
     plan->attention_dp = pick(seed, 4) == 0;
-    plan->dcp_exchange = pick(seed, 2);
-    plan->expert_exchange = pick(seed, 2);
+    plan->dcp_exchange = (enum k25_dcp_exchange)pick(seed, 2);
+    plan->expert_exchange = (enum k25_expert_exchange)pick(seed, 2);
     plan->redundant_experts = plan->ep > 1 && pick(seed, 2) ? plan->ep * (1 + pick(seed, 4)) : 0;
     plan->expert_rows = pick(seed, 3) ? 0 : 1 + pick(seed, 64);
     plan->batch = 1 + (int)(255 * pow(uniform(seed), 3));
     plan->context = floor(1 + 40000 * pow(uniform(seed), 2)) / 2 + 1;
-    plan->kv_dtype = pick(seed, 2);
+    plan->kv_dtype = (enum k25_kv_dtype)pick(seed, 2);
     plan->allreduce.backend = (enum k25_allreduce_policy)pick(seed, K25_AR_POLICIES);
     plan->allreduce.protocol = (enum k25_protocol)pick(seed, K25_PROTO_ALL + 1);
     for (int custom = K25_NCCL_PROTOCOLS; custom < K25_BACKENDS; custom++)
@@ -113,7 +113,7 @@ static inline void any_residuals(const struct k25_prediction *x, uint64_t *seed)
     for (size_t i = 0; i < x->step_work.count; i++) {
         const struct k25_operator *op = &x->step_work.op[i];
         for (int n = 0; op->kind == K25_OP_KERNEL && op->call.shape[0] > 0 && n < 5; n++) {
-            int class = op->call.class;
+            enum k25_kernel_class class = op->call.class;
             if (count[class] == 64)
                 break;
             struct k25_residual_site *site = &sites[class][count[class]++];
@@ -122,7 +122,7 @@ static inline void any_residuals(const struct k25_prediction *x, uint64_t *seed)
                 site->shape[axis] = op->call.shape[axis] * exp(0.5 * normal(seed));
         }
     }
-    for (int class = 0; class < K25_KERNEL_CLASSES; class ++)
+    for (enum k25_kernel_class class = 0; class < K25_KERNEL_CLASSES; class ++)
         if (count[class] > 0)
             assert_true(k25_residuals_set(&any_tables, class, sites[class], count[class], &error));
 }

@@ -49,7 +49,7 @@ static void observations_have_their_derivatives(void **state)
         if (!any_question(&o.question, &params, &seed, models))
             continue;
         plans++;
-        o.bucket = plans % K25_BUCKETS;
+        o.bucket = (enum k25_bucket)(plans % K25_BUCKETS);
         o.collective = plans % 2 ? K25_OP_ALLREDUCE : K25_OP_ALLGATHER;
         for (o.kind = K25_OBSERVED_BUCKET; o.kind <= K25_OBSERVED_BURST; o.kind++) {
             char what[64];

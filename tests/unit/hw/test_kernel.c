@@ -65,7 +65,7 @@ static void norm_four_agrees_with_the_general_one(void **state)
     struct k25_params four = hand_params(4, 1), near = hand_params(4 + 1e-9, 1);
     uint64_t seed = 20;
     for (int i = 0; i < 1000; i++) {
-        struct k25_kernel_call call = {.class = i % K25_KERNEL_CLASSES,
+        struct k25_kernel_call call = {.class = (enum k25_kernel_class)(i % K25_KERNEL_CLASSES),
                                        .launches = uniform(&seed),
                                        .bytes = exp(20 * uniform(&seed)),
                                        .flops = exp(25 * uniform(&seed)),
@@ -116,7 +116,7 @@ static void bound_is_the_largest_term(void **state)
 /* Which parameters price a class, as hw/params/params.h describes them; -1: the class has no such term. `tflops` is the
  * data-sheet peak of the GPU above in the arithmetic of the class. */
 static const struct {
-    int class;
+    enum k25_kernel_class class;
     const char *name;
     int t0, batched, item, memory, mac, step;
     double tflops;
@@ -153,7 +153,7 @@ static void every_class_has_its_parameters(void **state)
     assert_int_equal(sizeof classes / sizeof classes[0], K25_KERNEL_CLASSES);
     for (size_t i = 0; i < K25_KERNEL_CLASSES; i++) {
         const double *v = params.value;
-        int class = classes[i].class;
+        enum k25_kernel_class class = classes[i].class;
         assert_int_equal(class, i);
         assert_string_equal(k25_kernel_class_names[class], classes[i].name);
         struct k25_kernel_call call = {class, 2, true, 3, 7e9, 5e9, 11e12, 13, {0}, {0}};
@@ -200,7 +200,7 @@ static void products_pad_rows_and_columns_to_64(void **state)
                  {8, 100, 1500, 2.0 * 64 * 128 * 1500},
                  {200, 65, 1500, 2.0 * 256 * 128 * 1500}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        for (int class = K25_KERNEL_GEMM_BF16; class <= K25_KERNEL_GEMM_INT4; class ++) {
+        for (enum k25_kernel_class class = K25_KERNEL_GEMM_BF16; class <= K25_KERNEL_GEMM_INT4; class ++) {
             struct k25_kernel_call call = k25_gemm_call(class, cases[i].m, cases[i].n, cases[i].k, 1e6, &params);
             assert_int_equal(call.class, class);
             assert_true(call.launches == 1 && !call.batched && call.items == 0 && call.tail_bytes == 0);

@@ -40,7 +40,7 @@ static struct k25_machine read_topo(const char *text)
     return machine;
 }
 
-static int class_between(const struct k25_machine *machine, int a, int b)
+static enum k25_path_class class_between(const struct k25_machine *machine, int a, int b)
 {
     struct k25_path path;
     assert_true(k25_machine_path(machine, a, b, &path));

@@ -34,7 +34,8 @@ static struct k25_machine make(const char *text)
     return machine;
 }
 
-static void check_path(const struct k25_machine *machine, int a, int b, int class, int hops, double us, double gbs)
+static void check_path(const struct k25_machine *machine, int a, int b, enum k25_path_class class, int hops, double us,
+                       double gbs)
 {
     struct k25_path path;
     assert_true(k25_machine_path(machine, a, b, &path));
@@ -45,7 +46,7 @@ static void check_path(const struct k25_machine *machine, int a, int b, int clas
 }
 
 static void check_group(const struct k25_machine *machine, int n, double ring_us, double ring_gbs, double peer_us,
-                        double peer_gbs, int worst)
+                        double peer_gbs, enum k25_path_class worst)
 {
     struct k25_group group;
     struct k25_error error = {0};
@@ -102,7 +103,7 @@ static int add(struct k25_machine *machine, enum k25_vertex_kind kind, const cha
     return vertex;
 }
 
-static void link_up(struct k25_machine *machine, int from, int to, int kind, double gbs, double us)
+static void link_up(struct k25_machine *machine, int from, int to, enum k25_link_kind kind, double gbs, double us)
 {
     struct k25_error error;
     struct k25_link link = {from, to, kind, gbs * 1e9, us * 1e-6};

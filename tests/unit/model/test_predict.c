@@ -62,8 +62,8 @@ static void random_box(struct box *box, uint64_t *seed)
     } models[] = {{"kimi-k2.5", "int4_g32"},    {"kimi-k2.5", "nvfp4"},      {"deepseek-v3", "fp8"},
                   {"minimax-m2.5", "awq_int4"}, {"qwen3-235b-a22b", "bf16"}, {"llama-3.1-70b", "bf16"}};
     static const char *const machines[] = {"rtx-pro-6000-8x-two-socket", "rtx-pro-6000-8x-switches", "h200-8x-nvlink"};
-    static const int backends[] = {K25_AR_NCCL, K25_AR_ONESHOT, K25_AR_FASTEST};
-    static const int protocols[] = {K25_PROTO_LL, K25_PROTO_LL128, K25_PROTO_SIMPLE, K25_PROTO_ALL};
+    static const enum k25_allreduce_policy backends[] = {K25_AR_NCCL, K25_AR_ONESHOT, K25_AR_FASTEST};
+    static const enum k25_protocol protocols[] = {K25_PROTO_LL, K25_PROTO_LL128, K25_PROTO_SIMPLE, K25_PROTO_ALL};
     int model = (int)(6 * uniform(seed));
     make_box(box, models[model].name, models[model].scheme, machines[(int)(3 * uniform(seed))]);
     box->plan.tp = 1 << (int)(4 * uniform(seed));
@@ -99,7 +99,7 @@ static void random_spread_box(struct box *box, uint64_t *seed)
     if (uniform(seed) < 0.5) {
         plan.speculation.method = model > 0 && uniform(seed) < 0.7 ? K25_SPEC_MTP : K25_SPEC_NGRAM;
         plan.speculation.tokens = 1 + (int)(4 * uniform(seed));
-        plan.speculation.drafting = (int)(3 * uniform(seed));
+        plan.speculation.drafting = (enum k25_drafting)(3 * uniform(seed));
         strcpy(plan.speculation.acceptance, "0.5");
     }
     /* micro-batches with a sequence each, and one when a prompt rides along */
@@ -271,7 +271,8 @@ static void gather_names_what_was_priced(void **state)
     assert_int_equal(priced(&p, "gather_logits", 0)->backend, K25_BACKEND_NCCL_SIMPLE);
 }
 
-static int choice(struct box *box, int backend, int protocol, double rows, double bytes)
+static enum k25_backend choice(struct box *box, enum k25_allreduce_policy backend, enum k25_protocol protocol,
+                               double rows, double bytes)
 {
     struct k25_params params = fixed_params();
     box->plan.allreduce.backend = backend;
@@ -287,8 +288,9 @@ static void backends_follow_the_plan(void **state)
     kimi_box(&box);
     box.plan.allreduce.limit[K25_BACKEND_ONESHOT].max_bytes = 57344;
     box.plan.allreduce.limit[K25_BACKEND_ONESHOT].max_rows = 0;
-    int ll = K25_BACKEND_NCCL_LL, ll128 = K25_BACKEND_NCCL_LL128, simple = K25_BACKEND_NCCL_SIMPLE;
-    int oneshot = K25_BACKEND_ONESHOT, then = K25_AR_ONESHOT_THEN_NCCL;
+    const enum k25_backend ll = K25_BACKEND_NCCL_LL, ll128 = K25_BACKEND_NCCL_LL128, simple = K25_BACKEND_NCCL_SIMPLE;
+    const enum k25_backend oneshot = K25_BACKEND_ONESHOT;
+    const enum k25_allreduce_policy then = K25_AR_ONESHOT_THEN_NCCL;
     assert_int_equal(choice(&box, K25_AR_NCCL, K25_PROTO_AUTO, 1, 500000), ll);
     assert_int_equal(choice(&box, K25_AR_NCCL, K25_PROTO_AUTO, 1, 500001), simple);
     assert_int_equal(choice(&box, K25_AR_NCCL, K25_PROTO_LL, 1, 1e9), ll);
@@ -630,7 +632,9 @@ static void fill(struct box *boxes)
         const char *name, *scheme;
         int batch;
         double context;
-        int backend, protocol, graph;
+        enum k25_allreduce_policy backend;
+        enum k25_protocol protocol;
+        enum k25_graph_mode graph;
         const char *more; /* keys of the plan */
     } set[] = {
         {"kimi-k2.5", "int4_g32", 1, 1024, K25_AR_NCCL, K25_PROTO_AUTO, K25_GRAPH_FULL, NULL},

@@ -148,7 +148,7 @@ static void padding_rows_walk_no_cache(void **state)
     open_kimi(&box);
     box.plan.tp = 4; /* 16 heads: a block without padding, two if 1.6 rows a sequence counted */
     box.plan.batch = 5;
-    for (int verify = K25_VERIFY_ROWS; verify <= K25_VERIFY_SHARED; verify++) {
+    for (enum k25_verify verify = K25_VERIFY_ROWS; verify <= K25_VERIFY_SHARED; verify++) {
         box.plan.speculation.verify = verify;
         answer(&box, NULL, &params, &p);
         assert_true(step->rows == 8);

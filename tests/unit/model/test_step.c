@@ -199,7 +199,7 @@ static void padding_attends_to_nothing(void **state)
     kimi_box(&box);
     box.plan.tp = 1;
     box.plan.batch = 5;
-    for (int verify = K25_VERIFY_ROWS; verify <= K25_VERIFY_SHARED; verify++) {
+    for (enum k25_verify verify = K25_VERIFY_ROWS; verify <= K25_VERIFY_SHARED; verify++) {
         box.plan.speculation.verify = verify;
         build(&box, &params);
         const struct k25_operator *op = find_op(&step, "mla_attention", 0);

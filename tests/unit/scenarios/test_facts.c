@@ -136,10 +136,10 @@ static void a_graph_file_halves_nccl_at_32_kb_across_two_sockets(void **state)
     box.plan.allreduce.protocol = K25_PROTO_LL;
     struct k25_question with = ask(&box);
     double rows = 32768 / (2.0 * box.architecture.hidden);
-    int failed = k25_allreduce_choice(&without, rows, 32768, &params);
-    int found = k25_allreduce_choice(&with, rows, 32768, &params);
-    double slow = us((enum k25_backend)failed, 32768, &without.group[K25_RANKS_TP]);
-    double fast = us((enum k25_backend)found, 32768, &with.group[K25_RANKS_TP]);
+    enum k25_backend failed = k25_allreduce_choice(&without, rows, 32768, &params);
+    enum k25_backend found = k25_allreduce_choice(&with, rows, 32768, &params);
+    double slow = us(failed, 32768, &without.group[K25_RANKS_TP]);
+    double fast = us(found, 32768, &with.group[K25_RANKS_TP]);
     assert_close(slow, 48.16, 0.15);
     assert_close(fast, 26.20, 0.15);
     assert_close(slow / fast, 48.16 / 26.20, 0.15);
