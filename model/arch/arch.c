@@ -130,11 +130,17 @@ const struct k25_field k25_architecture_fields[] = {
 static bool check_sections(const struct k25_architecture *a, const struct k25_inputs *inputs, struct k25_error *error)
 {
     enum { INDEXER = K25_ATTENTIONS, DENSE, MOE, SECTIONS }; /* after one for each kind of attention */
-    const bool given[SECTIONS] = {a->mla.heads > 0,     a->gqa.heads > 0,          a->linear.value_heads > 0,
-                                  a->indexer.heads > 0, a->dense.intermediate > 0, a->moe.experts > 0};
-    static const char *const names[SECTIONS] = {"mla", "gqa", "linear", "indexer", "dense", "moe"};
-    static const char *const values[SECTIONS] = {"mla.heads",     "gqa.heads",          "linear.value_heads",
-                                                 "indexer.heads", "dense.intermediate", "moe.experts"};
+    const struct {
+        const char *name, *size; /* its key, and a key that it cannot be without */
+        bool given;
+    } section[SECTIONS] = {
+        [K25_MLA] = {"mla", "mla.heads", a->mla.heads > 0},
+        [K25_GQA] = {"gqa", "gqa.heads", a->gqa.heads > 0},
+        [K25_GATED_DELTA] = {"linear", "linear.value_heads", a->linear.value_heads > 0},
+        [INDEXER] = {"indexer", "indexer.heads", a->indexer.heads > 0},
+        [DENSE] = {"dense", "dense.intermediate", a->dense.intermediate > 0},
+        [MOE] = {"moe", "moe.experts", a->moe.experts > 0},
+    };
     bool used[SECTIONS] = {false};
     for (size_t i = 0; i < a->layer_groups; i++) {
         const struct k25_layers *layers = &a->layers[i];
@@ -146,19 +152,19 @@ static bool check_sections(const struct k25_architecture *a, const struct k25_in
             if (needs[j] == SECTIONS)
                 continue;
             used[needs[j]] = true;
-            if (given[needs[j]])
+            if (section[needs[j]].given)
                 continue;
             snprintf(path, sizeof path, "architecture.layers[%zu].%s", i, keys[j]);
             return k25_inputs_fail(inputs, path, error, "these layers need a section '%s', and there is none",
-                                   names[needs[j]]);
+                                   section[needs[j]].name);
         }
     }
     for (int i = 0; i < SECTIONS; i++) {
         char path[64];
-        if (!given[i] || used[i])
+        if (!section[i].given || used[i])
             continue;
-        snprintf(path, sizeof path, "architecture.%s", values[i]);
-        return k25_inputs_fail(inputs, path, error, "no entry of 'layers' uses the section '%s'", names[i]);
+        snprintf(path, sizeof path, "architecture.%s", section[i].size);
+        return k25_inputs_fail(inputs, path, error, "no entry of 'layers' uses the section '%s'", section[i].name);
     }
     return true;
 }
