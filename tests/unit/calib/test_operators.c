@@ -87,6 +87,22 @@ static void any_operator_has_a_kernel_of_its_class(void **state)
             fail_msg("no plan has a kernel of class %s", k25_kernel_class_names[class]);
 }
 
+/* The words of output, as docs/output.md has them. */
+static void kinds_have_their_words(void **state)
+{
+    (void)state;
+    static const struct {
+        enum k25_operator_kind kind;
+        const char *word;
+    } words[] = {{K25_OP_KERNEL, "kernel"},       {K25_OP_ALLREDUCE, "allreduce"},
+                 {K25_OP_ALLGATHER, "allgather"}, {K25_OP_REDUCESCATTER, "reducescatter"},
+                 {K25_OP_ALLTOALL, "alltoall"},   {K25_OP_SEND, "send"}};
+    assert_int_equal(sizeof words / sizeof *words, K25_OP_KINDS);
+    for (size_t i = 0; i < K25_OP_KINDS; i++)
+        assert_string_equal(k25_operator_kind_names[words[i].kind], words[i].word);
+    assert_null(k25_operator_kind_names[K25_OP_KINDS]);
+}
+
 /* Every backend of an AllReduce, whatever the plans choose. */
 static void any_allreduce_is_one(void **state)
 {
@@ -204,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_operator_has_a_kernel_of_its_class),
+        cmocka_unit_test(kinds_have_their_words),
         cmocka_unit_test(any_allreduce_is_one),
         cmocka_unit_test(shipped_scenarios_come_back),
         cmocka_unit_test(exchanges_come_back),
