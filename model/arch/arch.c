@@ -20,7 +20,7 @@ const char *const k25_qk_norm_names[K25_QK_NORMS + 1] = {
     [K25_QK_NORM_FULL] = "full",
 };
 
-/* Wide enough for any model built so far, narrow enough that no product of four sizes leaves a double's 2^53. */
+/* Enough for any model so far, and small enough that a product of four sizes stays below the 2^53 of a double. */
 #define SIZE_MAX_ELEMENTS 10000000
 
 #define SIZE(record, member, low, text)                                                                                \
@@ -99,8 +99,8 @@ const struct k25_field k25_layers_fields[] = {
     {0},
 };
 
-/* Loading needs a place for the list that --set does not have: behind the architecture, so that the offsets of
- * the table hold for both. */
+/* Loading needs a member for the list, --set does not: it is placed after the architecture, so that the offsets of the
+ * table apply to both. */
 struct document {
     struct k25_architecture architecture;
     const struct k25_yaml_node *layers;
@@ -113,7 +113,7 @@ const struct k25_field k25_architecture_fields[] = {
     SIZE(k25_architecture, vocabulary, 1, "rows of the embedding"),
     FLAG(k25_architecture, tied_embeddings, "lm_head is the embedding matrix"),
     K25_FIELD(INT, k25_architecture, max_context, .min = 1, .max = 1e9, .unit = "tokens",
-              .doc = "longest context the model was made for"),
+              .doc = "longest context that the model supports"),
     K25_FIELD(NODE, document, layers, .doc = "list of {count, attention, ffn, window, indexer, shared_indexer}"),
     SECTION(mla, mla_fields, "multi-head latent attention"),
     SECTION(gqa, gqa_fields, "grouped-query attention"),
@@ -126,7 +126,7 @@ const struct k25_field k25_architecture_fields[] = {
     {0},
 };
 
-/* A layer names sections of the file; each must be there, and each section must be somebody's. */
+/* Layers use sections of the file: each used section must exist, and each existing section must be used. */
 static bool check_sections(const struct k25_architecture *a, const struct k25_inputs *inputs, struct k25_error *error)
 {
     enum { INDEXER = K25_ATTENTIONS, DENSE, MOE, SECTIONS }; /* after one for each kind of attention */
@@ -177,7 +177,7 @@ static bool check_attention(const struct k25_architecture *a, const struct k25_i
     if (a->linear.value_heads > 0 && a->linear.value_heads % a->linear.key_heads != 0)
         return k25_inputs_fail(inputs, "architecture.linear.key_heads", error, "%d does not divide %d value heads",
                                a->linear.key_heads, a->linear.value_heads);
-    bool picks = false; /* some layer has an indexer to share */
+    bool picks = false; /* some layer has an indexer that others can share */
     for (size_t i = 0; i < a->layer_groups; i++)
         picks = picks || (a->layers[i].indexer && !a->layers[i].shared_indexer);
     for (size_t i = 0; i < a->layer_groups; i++) {
@@ -185,7 +185,7 @@ static bool check_attention(const struct k25_architecture *a, const struct k25_i
         snprintf(path, sizeof path, "architecture.layers[%zu].shared_indexer", i);
         if (a->layers[i].shared_indexer && !(a->layers[i].indexer && picks))
             return k25_inputs_fail(inputs, path, error,
-                                   "expected indexer: true beside it, and other layers with an "
+                                   "expected indexer: true with it, and other layers with an "
                                    "indexer to share");
         if (!a->layers[i].indexer)
             continue;

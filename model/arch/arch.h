@@ -1,4 +1,4 @@
-/* The architecture of a language model: what its layers are, before anyone quantises, shards or serves it.
+/* The architecture of a language model: its layers and their sizes, independent of quantisation, sharding and serving.
  *
  * Read from model/zoo/NAME.yaml (docs/formats-architecture.md). Sizes are elements, not bytes; how tensors are
  * stored is the subject of model/arch/weights.h.
@@ -15,7 +15,7 @@
 
 enum k25_attention {
     K25_MLA,         /* multi-head latent attention: one latent of kv_lora_rank + qk_rope_dim a token */
-    K25_GQA,         /* grouped-query attention (multi-head and multi-query are its ends) */
+    K25_GQA,         /* grouped-query attention, with multi-head and multi-query as special cases */
     K25_GATED_DELTA, /* gated delta-rule linear attention: a state of fixed size instead of a cache */
     K25_ATTENTIONS,
 };
@@ -26,13 +26,13 @@ enum k25_ffn {
     K25_FFNS,
 };
 
-/* `count` layers that do the same work. Which of the model's layers they are does not change the cost. */
+/* `count` layers that do the same work. Their position in the model does not change the cost. */
 struct k25_layers {
     int count;
     enum k25_attention attention;
     enum k25_ffn ffn;
     int window;          /* tokens a layer looks back, 0 = all of them */
-    bool indexer;        /* attention reads only the tokens that the sparse indexer picks */
+    bool indexer;        /* attention reads only the tokens that the sparse indexer selects */
     bool shared_indexer; /* ... that of an earlier layer (GLM-5.2): no scores, weights and keys here */
 };
 
@@ -47,7 +47,7 @@ struct k25_mla {
 
 enum k25_qk_norm {
     K25_QK_NORM_NONE,
-    K25_QK_NORM_HEAD, /* each head normalised on its own: no communication */
+    K25_QK_NORM_HEAD, /* each head normalised separately: no communication */
     K25_QK_NORM_FULL, /* over all heads: one small AllReduce of the variances under tensor parallelism */
     K25_QK_NORMS,
 };
@@ -62,17 +62,18 @@ struct k25_gqa {
 struct k25_linear_attention {
     int value_heads, key_heads, value_dim, key_dim; /* heads, and elements a head */
     int conv_kernel;                                /* taps of the short convolution */
-    int state_bits;                                 /* of one element of the recurrent state that each sequence keeps */
+    int state_bits;                                 /* of one element of the recurrent state of a sequence */
 };
 
 /* A sparse-attention indexer (DeepSeek sparse attention): scores every cached token with small heads and lets
  * attention read the best `topk`. */
 struct k25_indexer {
-    int heads, dim, topk;
+    int heads, dim; /* heads of the indexer, and elements of each */
+    int topk;       /* tokens that attention reads */
 };
 
 struct k25_dense_ffn {
-    int intermediate;
+    int intermediate; /* width */
 };
 
 struct k25_moe {
@@ -87,9 +88,9 @@ struct k25_moe {
 
 struct k25_architecture {
     char name[64];
-    char source[256]; /* where the figures were read */
-    int hidden;
-    int vocabulary;
+    char source[256];     /* of the figures */
+    int hidden;           /* H */
+    int vocabulary;       /* tokens */
     bool tied_embeddings; /* lm_head is the embedding matrix */
     int max_context;      /* tokens */
     struct k25_mla mla;
@@ -99,33 +100,37 @@ struct k25_architecture {
     struct k25_dense_ffn dense;
     struct k25_moe moe;
     int mtp_layers;       /* multi-token-prediction modules in the checkpoint, each one more layer of the last kind */
-    char unmodelled[160]; /* a part of this architecture that the step has no physics for, in words; "" = none */
+    char unmodelled[160]; /* a part of this architecture that the step does not model, in words; "" = none */
     size_t layer_groups;
     struct k25_layers layers[K25_MAX_LAYER_GROUPS];
 };
 
-/* The format, for loading, documentation and --set. `layers` is a list, read by k25_architecture_load. */
+/* The file format, for loading, documentation and --set. `layers` is a list, read by k25_architecture_load. */
 extern const struct k25_field k25_architecture_fields[];
 extern const struct k25_field k25_layers_fields[];                /* one entry of `layers`, a struct k25_layers */
 extern const char *const k25_attention_names[K25_ATTENTIONS + 1]; /* NULL-terminated, as the next two */
 extern const char *const k25_ffn_names[K25_FFNS + 1];
 extern const char *const k25_qk_norm_names[K25_QK_NORMS + 1];
 
+/* Reads and checks an architecture file (`k25sim: architecture`). `inputs` may be NULL; its paths start with
+ * "architecture". Fails with K25_BAD_INPUT and the position, K25_RESOURCE for read errors and out of memory. */
 bool k25_architecture_load(const char *path, struct k25_architecture *architecture, struct k25_inputs *inputs,
                            struct k25_error *error);
 
-/* Whether the values agree with each other (kv_heads divides heads, a layer's section exists). Loading checks;
- * call it again after --set. Positions come from `inputs`, which may be NULL. */
+/* Checks that the values are consistent (kv_heads divides heads, a layer's section exists); K25_BAD_INPUT otherwise.
+ * Loading does this; call it again after --set. Positions come from `inputs`, which may be NULL. */
 bool k25_architecture_check(const struct k25_architecture *architecture, const struct k25_inputs *inputs,
                             struct k25_error *error);
 
-/* Writes the architecture in its own format; returns text that the caller frees. */
+/* Returns the text of an architecture file, which the caller frees with free(); NULL (K25_RESOURCE) when out of
+ * memory. */
 char *k25_architecture_print(const struct k25_architecture *architecture, struct k25_error *error);
 
+/* Returns the number of layers, without MTP modules. */
 int k25_layer_count(const struct k25_architecture *architecture);
 
-/* What the step needs from an architecture and does not have the physics for yet, in words for an error message
- * ("sparse-attention indexer"); NULL when it can be predicted. */
+/* Returns the part of an architecture that the step does not model yet, in words for an error message
+ * ("sparse-attention indexer"); NULL when it can be predicted. Valid as long as `architecture`. */
 const char *k25_architecture_unsupported(const struct k25_architecture *architecture);
 
 #endif

@@ -24,7 +24,7 @@ static const double kind_bits[K25_FORMAT_KINDS] = {
 
 static const struct k25_field format_fields[] = {
     K25_FIELD_AS(ENUM, k25_format, kind, "format", .names = k25_format_kind_names,
-                 .doc = "what the tensor cores are fed with"),
+                 .doc = "format of the weights and arithmetic of the tensor cores"),
     K25_FIELD(REAL, k25_format, bits, .min = 4, .max = 32, .unit = "bits", .doc = "one weight, without scales"),
     K25_FIELD(REAL, k25_format, group, .fallback = "0", .min = 0, .max = 1e9, .unit = "weights",
               .doc = "weights that share one scale; 0: no scales"),
@@ -48,9 +48,9 @@ static const struct k25_field tensor_fields[] = {
 
 const struct k25_field k25_weights_fields[] = {
     K25_FIELD(TEXT, k25_weights, name, .doc = "name of the scheme, as scenarios use it"),
-    K25_FIELD(TEXT, k25_weights, source, .doc = "where the formats were read"),
+    K25_FIELD(TEXT, k25_weights, source, .doc = "source of the formats"),
     K25_FIELD(BOOL, k25_weights, unshipped_mtp, .fallback = "false",
-              .doc = "the checkpoint does not hold the MTP modules that the config names"),
+              .doc = "the checkpoint does not contain the MTP modules that the config names"),
     K25_FIELD_AS(MAP, k25_weights, format, "tensors", .fallback = "", .fields = tensor_fields,
                  .doc = "format by tensor class; a class not named is bf16"),
     {0},
@@ -240,8 +240,8 @@ void k25_count_parameters(const struct k25_architecture *architecture, double el
     elements[K25_T_EMBEDDING] = a->vocabulary * H;
     elements[K25_T_LM_HEAD] = a->tied_embeddings ? 0 : a->vocabulary * H;
     elements[K25_T_NORM] += H; /* the final norm */
-    /* A module: a projection 2H -> H of the embedding and the hidden state, a norm on each and one behind, and a
-     * layer of the last kind, which `layer` still holds. The embedding and the head are the main model's.
+    /* A module: a projection 2H -> H of the embedding and the hidden state, a norm on each and one at the end, and a
+     * layer of the last kind, which is still in `layer`. The embedding and the head are those of the main model.
      * DeepSeek-V3, arXiv:2412.19437, 2.2. */
     for (int j = 0; j < K25_TENSORS; j++)
         if (j != K25_T_MTP)
@@ -263,7 +263,7 @@ double k25_active_parameters(const struct k25_architecture *architecture)
     const struct k25_moe *moe = &architecture->moe;
     double elements[K25_TENSORS], active = 0;
     k25_count_parameters(architecture, elements);
-    /* A tied embedding is read whole as the head; an untied one gives up a single row. */
+    /* A tied embedding is read whole as the head; of an untied one only a row is read. */
     if (!architecture->tied_embeddings)
         elements[K25_T_EMBEDDING] = 0;
     elements[K25_T_MTP] = 0;

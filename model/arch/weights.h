@@ -1,4 +1,4 @@
-/* How a checkpoint stores an architecture's tensors: its quantisation scheme.
+/* The quantisation scheme of a checkpoint: how it stores the tensors of an architecture.
  *
  * Read from model/zoo/NAME.SCHEME.yaml (docs/formats-architecture.md). Every tensor of the model belongs to one
  * class; the scheme gives each class a format. MiniMax-M2.5 exists as FP8, AWQ and NVFP4: one architecture, three
@@ -33,7 +33,7 @@ enum k25_tensor {
         K25_TENSORS,
 };
 
-/* What a kernel multiplies with decides its class: the stored width and the arithmetic of the tensor cores. */
+/* Format of the stored weights and arithmetic of the tensor cores; it decides the class of a kernel. */
 enum k25_format_kind {
     K25_BF16,
     K25_FP8,   /* weights and activations in 8 bits */
@@ -54,38 +54,43 @@ struct k25_format {
 struct k25_weights {
     char name[64]; /* of the scheme: int4_g32 */
     char source[256];
-    bool unshipped_mtp; /* the config names multi-token-prediction modules that the checkpoint does not hold */
-    struct k25_format format[K25_TENSORS];
+    bool unshipped_mtp; /* the config names multi-token-prediction modules that the checkpoint does not contain */
+    struct k25_format format[K25_TENSORS]; /* by enum k25_tensor */
 };
 
 extern const struct k25_field k25_weights_fields[];
 extern const char *const k25_tensor_names[K25_TENSORS + 1];           /* NULL-terminated */
 extern const char *const k25_format_kind_names[K25_FORMAT_KINDS + 1]; /* NULL-terminated */
 
+/* Reads and checks a scheme (`k25sim: weights`); a class that the file does not name is BF16. `inputs` may be NULL; its
+ * paths start with "weights". Fails with K25_BAD_INPUT and the position, K25_RESOURCE for read errors and out of
+ * memory. */
 bool k25_weights_load(const char *path, struct k25_weights *weights, struct k25_inputs *inputs,
                       struct k25_error *error);
 
-/* Whether bits, groups and scales fit the formats. Loading checks; call it again after --set. Positions come from
- * `inputs`, which may be NULL. */
+/* Checks that bits, groups and scales match the formats; K25_BAD_INPUT otherwise. Loading does this; call it again
+ * after
+ * --set. Positions come from `inputs`, which may be NULL. */
 bool k25_weights_check(const struct k25_weights *weights, const struct k25_inputs *inputs, struct k25_error *error);
 
-/* Writes the scheme in its own format; returns text that the caller frees. */
+/* Returns the text of a scheme file, which the caller frees with free(); NULL (K25_RESOURCE) when out of memory. */
 char *k25_weights_print(const struct k25_weights *weights, struct k25_error *error);
 
-/* Bytes of one weight with its share of the scale: (bits + scale_bits / group) / 8. */
+/* Returns the bytes of one weight with its share of the scale: (bits + scale_bits / group) / 8. */
 double k25_weight_bytes(const struct k25_format *format);
 
-/* Elements of each tensor class in the whole model, MTP modules under K25_T_MTP. Tied embeddings count once, under
- * K25_T_EMBEDDING. */
+/* Sets the elements of each tensor class in the whole model, MTP modules under K25_T_MTP. Tied embeddings count once,
+ * under K25_T_EMBEDDING. */
 void k25_count_parameters(const struct k25_architecture *architecture, double elements[K25_TENSORS]);
 
-/* Parameters of the model as published: all but the multi-token-prediction modules. */
+/* Returns the parameters of the model as published: all but the multi-token-prediction modules. */
 double k25_total_parameters(const struct k25_architecture *architecture);
 
-/* Parameters a token touches: all but the embedding, the routed experts that it is not sent to, and MTP. */
+/* Returns the active parameters of a token: all but the embedding, the experts it is not routed to, and MTP. */
 double k25_active_parameters(const struct k25_architecture *architecture);
 
-/* Bytes of the checkpoint: elements x bytes of their format over all classes, `unshipped_mtp` left out. */
+/* Returns the bytes of the checkpoint: elements x bytes of their format over all classes, without MTP modules if
+ * `unshipped_mtp`. */
 double k25_checkpoint_bytes(const struct k25_architecture *architecture, const struct k25_weights *weights);
 
 #endif

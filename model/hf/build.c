@@ -5,12 +5,12 @@
 #include "base/text.h"
 #include "model/hf/internal.h"
 
-/* What the code of a family knows and its config does not say; transformers, models/NAME/modeling_NAME.py. */
+/* Properties of a family that are in its code and not in its config; transformers, models/NAME/modeling_NAME.py. */
 struct k25_hf_family {
     const char *model_type;
-    enum k25_qk_norm qk_norm; /* unless the config says otherwise */
-    bool shared_gate;         /* shared experts behind a gate */
-    bool router_bias;         /* the router has a bias or correction bias without a key that says so */
+    enum k25_qk_norm qk_norm; /* unless the config gives one */
+    bool shared_gate;         /* shared experts have a gate */
+    bool router_bias;         /* the router has a bias or correction bias without a key for it */
     bool unshipped_mtp;       /* MTP modules in the config but in no checkpoint */
     const char *unmodelled;
 };
@@ -53,7 +53,7 @@ bool k25_hf_unshipped_mtp(const struct k25_hf_config *config)
     return config->family->unshipped_mtp && config->use_mtp && config->num_mtp_modules > 0;
 }
 
-/* "architecture" says in words what it cannot say in figures. */
+/* Adds to `unmodelled` what the architecture cannot express in figures. */
 static bool add_unmodelled(const struct k25_hf_config *c, struct k25_architecture *a, const char *key, const char *what,
                            struct k25_error *error)
 {
@@ -89,16 +89,16 @@ static bool find_unmodelled(const struct k25_hf_config *c, struct k25_architectu
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].present && !add_unmodelled(c, a, parts[i].key, parts[i].what, error))
             return false;
-    /* GLM-5.2 says it twice; without the list the frequency is all there is. */
+    /* GLM-5.2 has both keys; without the list the frequency is used. */
     if (!c->indexer_types && (c->index_topk_freq > 1 || c->index_topk_pattern))
         return add_unmodelled(c, a, "index_topk_freq", "indexer shared between layers", error);
     return true;
 }
 
-/* Values that would make this another kind of model. */
+/* Refuses values of other kinds of models. */
 static bool check_words(const struct k25_hf_config *c, struct k25_error *error)
 {
-    /* All of these multiply a gate with an up-projection: three matrices. */
+    /* All of these have a gate and an up-projection: three matrices. */
     static const char *const gated[] = {"silu", "swiglu", "swigluoai", "situ", NULL};
     char hint[64];
     bool known = false;
@@ -129,8 +129,8 @@ static bool same_kind(const struct k25_layers *a, const struct k25_layers *b)
            a->shared_indexer == b->shared_indexer;
 }
 
-/* Layers of one kind become one group, in the order of first appearance; the kind of the last layer goes last,
- * because the MTP modules are layers of that kind. */
+/* Layers of one kind become one group, in the order of first appearance; the kind of the last layer is moved to the
+ * end, because the MTP modules are layers of that kind. */
 static bool group_layers(const struct k25_hf_config *c, struct k25_architecture *a, struct k25_error *error)
 {
     const struct k25_layers *last = &c->layer[c->num_hidden_layers - 1];
@@ -257,7 +257,7 @@ static bool build_experts(const struct k25_hf_config *c, struct k25_architecture
         !agree(c, "experts_per_token", m->experts_per_token, c->experts_per_token, &m->experts_per_token, error) ||
         !agree(c, "num_shared_experts", c->n_shared_experts, c->num_shared_experts, &shared, error))
         return false;
-    /* MiniMax-M2 and gpt-oss have no dense layers, and their intermediate_size is the expert's. */
+    /* MiniMax-M2 and gpt-oss have no dense layers, and their intermediate_size is that of an expert. */
     m->intermediate = c->moe_intermediate_size > 0 ? c->moe_intermediate_size : c->intermediate_size;
     if (m->experts < 1 || m->experts_per_token < 1 || m->intermediate < 1)
         return k25_hf_fail(c, "n_routed_experts", error,

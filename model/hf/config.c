@@ -1,4 +1,4 @@
-/* The keys of a Hugging Face config.json: which are read, which have no bearing, and which families exist. */
+/* The keys of a Hugging Face config.json: those that are read, and those without effect on the cost. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define FLAG(name, standard) K25_FIELD(BOOL, k25_hf_config, name, .fallback = (standard))
 #define WORD(name, standard) K25_FIELD(TEXT, k25_hf_config, name, .fallback = (standard))
 #define NODE(name) K25_FIELD(NODE, k25_hf_config, name, .fallback = "")
-/* No bearing on the cost of a decode step. */
+/* Without effect on the cost of a decode step. */
 #define IGNORED(name) K25_FIELD_AS(NODE, k25_hf_config, ignored, name, .fallback = "")
 
 static const struct k25_field text_fields[] = {
@@ -182,7 +182,7 @@ static const struct k25_field text_fields[] = {
     IGNORED("swiglu_limit"),
     IGNORED("activation_situ_beta"),
     IGNORED("activation_situ_linear_beta"),
-    /* which experts win, not how many */
+    /* the choice of the experts, not their number */
     IGNORED("n_group"),
     IGNORED("topk_group"),
     IGNORED("num_expert_group"),
@@ -199,7 +199,7 @@ static const struct k25_field text_fields[] = {
     {0},
 };
 
-/* The outer mapping of a model that also sees: its language model stands under text_config. */
+/* The outer mapping of a multimodal model: its language model is under text_config. */
 struct wrapper {
     struct k25_hf_config inner; /* only model_type, dtype and quantization_config are filled */
     const struct k25_yaml_node *text_config, *vision_config, *tie_word_embeddings;
@@ -257,7 +257,7 @@ static bool read_wrapper(const struct k25_yaml_node *root, struct k25_hf_config 
     return true;
 }
 
-/* Keys that transformers looks for inside first and outside then. */
+/* Keys that transformers looks up in text_config first, then outside. */
 static bool inherit(const struct wrapper *outer, struct k25_hf_config *config, struct k25_error *error)
 {
     const struct k25_yaml_node *tie = outer->tie_word_embeddings;

@@ -1,4 +1,4 @@
-/* Import of a Hugging Face model description: opens the files and gives the result its names. */
+/* Import of a Hugging Face model description: opens the files and names the result. */
 #include "model/hf/hf.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@ static void name_from_path(const char *path, char *out, size_t size)
 {
     static const char *const ends[] = {".json", ".reconstructed", "_config"};
     const char *start = base_of(path), *end = path + strlen(path);
-    if (strcmp(start, "config.json") == 0 && start - path > 1) { /* the folder has the name */
+    if (strcmp(start, "config.json") == 0 && start - path > 1) { /* the name is that of the folder */
         end = start - 1;
         start = end;
         while (start > path && start[-1] != '/')

@@ -1,8 +1,8 @@
-/* Hugging Face `config.json` (with its quantization_config, or hf_quant_config.json beside it) as an architecture
- * and a quantisation scheme.
+/* Import of a Hugging Face `config.json` (with its quantization_config, or a separate hf_quant_config.json) as an
+ * architecture and a quantisation scheme.
  *
- * Every key of the file is either understood, known to have no bearing on the cost of a decode step, or refused by
- * name with its line: a key dropped in silence has cost others 384 experts.
+ * Every key of the file is either read, known to have no effect on the cost of a decode step, or refused by name with
+ * its line: ignoring unknown keys could lose, say, all experts of a model.
  */
 #ifndef K25_MODEL_HF_HF_H
 #define K25_MODEL_HF_HF_H
@@ -11,12 +11,14 @@
 #include "model/arch/arch.h"
 #include "model/arch/weights.h"
 
-/* `name` is the name to give the architecture (NULL: taken from the path). `quant_path` names a separate
- * hf_quant_config.json, NULL when there is none. */
+/* Reads the config at `path` into `architecture` and `weights`. `name` becomes the name of the architecture (NULL:
+ * taken from the path). `quant_path` is a separate hf_quant_config.json, NULL when there is none. Fails with
+ * K25_BAD_INPUT and the position for unknown keys, values and families, K25_RESOURCE for read errors and out of memory.
+ */
 bool k25_hf_import(const char *path, const char *quant_path, const char *name, struct k25_architecture *architecture,
                    struct k25_weights *weights, struct k25_error *error);
 
-/* The same from files already parsed; `quant` may be NULL. */
+/* As k25_hf_import, from parsed files; `quant` may be NULL. */
 bool k25_hf_import_parsed(const struct k25_yaml *yaml, const struct k25_yaml *quant, const char *name,
                           struct k25_architecture *architecture, struct k25_weights *weights, struct k25_error *error);
 

@@ -1,5 +1,5 @@
-/* What the two halves of the Hugging Face import share: the config of the language model as the file says it, and
- * its layers one by one. Only model/hf*.c include this. */
+/* Shared by the files of this folder only: the config of the language model with the keys of the file, and its layers
+ * one by one. */
 #ifndef K25_MODEL_HF_INTERNAL_H
 #define K25_MODEL_HF_INTERNAL_H
 
@@ -10,10 +10,10 @@
 
 /* Members carry the names of the keys. A node is NULL, a number 0, a text "" when the key is absent or null. */
 struct k25_hf_config {
-    const char *file;
+    const char *file;                 /* for messages */
     const char *prefix;               /* "config" or "text_config", for messages */
-    const struct k25_yaml_node *node; /* the mapping the keys stand in */
-    bool vision;                      /* a vision tower stood beside it and is left out */
+    const struct k25_yaml_node *node; /* the mapping with the keys */
+    bool vision;                      /* the file also has a vision tower, which is left out */
 
     char model_type[48], hidden_act[32], dtype[32], torch_dtype[32], topk_method[32], qk_norm_type[32];
     char moe_router_dtype[32], mamba_ssm_dtype[32];
@@ -36,44 +36,45 @@ struct k25_hf_config {
     const struct k25_yaml_node *mlp_only_layers, *mlp_layer_types, *indexer_types, *index_topk_pattern;
     const struct k25_yaml_node *sparse_attention_config, *routed_expert_hidden_size, *attn_res_block_size;
     const struct k25_yaml_node *mla_use_output_gate, *mla_use_nope, *quantization_config;
-    const struct k25_yaml_node *ignored; /* where keys without bearing end up */
+    const struct k25_yaml_node *ignored; /* keys without effect are read into this member */
 
-    const struct k25_hf_family *family;
+    const struct k25_hf_family *family;     /* by model_type; static */
     struct k25_layers layer[K25_HF_LAYERS]; /* the first num_hidden_layers, each of count 1 */
 };
 
-/* Reads the root of a config.json into `config` (zeroed by the caller); nodes live as long as `yaml`. */
+/* Reads the root of a config.json into `config`, which the caller has zeroed. Its nodes are valid as long as `yaml`. */
 bool k25_hf_config_read(const struct k25_yaml *yaml, struct k25_hf_config *config, struct k25_error *error);
 
-/* Fills `layer`. */
+/* Fills `layer` of a config that has been read. */
 bool k25_hf_layers_read(struct k25_hf_config *config, struct k25_error *error);
 
-/* The index of an entry among `words`, -1 with an error at the entry when it is none of them. */
+/* Returns the index of an entry in `words`, -1 with an error at the entry when it is not among them. */
 int k25_hf_word(const struct k25_hf_config *config, const char *key, const struct k25_yaml_node *entry,
                 const char *const *words, struct k25_error *error);
 
-/* Name and source of the result are the caller's. */
+/* Fills `architecture` but for its name and source, which the caller sets. */
 bool k25_hf_config_build(struct k25_hf_config *config, struct k25_architecture *architecture, struct k25_error *error);
 
-/* The checkpoint's config names MTP modules that no checkpoint of this family holds. */
+/* Whether the config names MTP modules that the checkpoints of this family do not contain. */
 bool k25_hf_unshipped_mtp(const struct k25_hf_config *config);
 
-/* An error at the value of `key`, or at the mapping when the key is absent. */
+/* Fails with K25_BAD_INPUT at the value of `key`, or at the mapping when the key is absent. */
 bool k25_hf_fail(const struct k25_hf_config *config, const char *key, struct k25_error *error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The formats that a `quantization_config` (NULL: none) or the root of a hf_quant_config.json gives the tensors.
- */
+/* Fills `weights` from the `quantization_config` `node` (NULL: none) or the root of a hf_quant_config.json. */
 bool k25_hf_quantisation(const struct k25_hf_config *config, const struct k25_yaml_node *node, const char *file,
                          int mtp_layers, struct k25_weights *weights, struct k25_error *error);
 
-/* Which modules a list of patterns names (model/hf/modules.c). `hit[class]` counts the matched matrices of a
- * class, `all[class]` its matrices, `mtp_layers` modules of multi-token prediction among them. A pattern that
- * names no module of the model is an error with its position. */
+/* The modules that a list of patterns names, by enum k25_tensor (model/hf/modules.c). */
 struct k25_hf_coverage {
-    int hit[K25_TENSORS], all[K25_TENSORS];
-    char first_hit[K25_TENSORS][96], first_miss[K25_TENSORS][96];
+    int hit[K25_TENSORS], all[K25_TENSORS];                       /* matched matrices of a class, all its matrices */
+    char first_hit[K25_TENSORS][96], first_miss[K25_TENSORS][96]; /* names for messages; "" when there is none */
 };
+
+/* Matches the list `patterns` against all modules of the model and of its `mtp_layers` multi-token-prediction modules.
+ * `file` and `path` are the position of the list for messages. A pattern that names no module of the model is
+ * K25_BAD_INPUT with its position. */
 bool k25_hf_cover(const struct k25_hf_config *config, const struct k25_yaml_node *patterns, int mtp_layers,
                   const char *file, const char *path, struct k25_hf_coverage *coverage, struct k25_error *error);
 

@@ -116,8 +116,8 @@ static bool read_attention_kinds(struct k25_hf_config *c, struct k25_error *erro
         *layer = (struct k25_layers){.count = 1, .attention = base, .ffn = K25_DENSE, .indexer = c->index_topk > 0};
         if (every > 0 && (i + 1) % every != 0)
             layer->attention = K25_GATED_DELTA;
-        /* Qwen: windows from layer max_window_layers on, and only when switched on. Without a switch a window
-         * holds for every layer, unless layer_types says which. */
+        /* Qwen: windows from layer max_window_layers on, and only if enabled. Without a switch a window applies to
+         * every layer, unless layer_types gives the layers. */
         if (c->use_sliding_window ? i >= c->max_window_layers : !has_switch)
             layer->window = c->sliding_window;
     }
@@ -193,7 +193,7 @@ static bool read_ffn_kinds(struct k25_hf_config *c, struct k25_error *error)
     for (int i = 0; experts && i < c->num_hidden_layers; i++)
         if (i >= c->first_k_dense_replace && i % every == 0 && (i + 1) % c->decoder_sparse_step == 0)
             c->layer[i].ffn = K25_MOE;
-    /* A list says it layer by layer and wins. */
+    /* A list gives every layer and has precedence. */
     if (freq && freq->kind == K25_YAML_SEQUENCE && !read_moe_list(c, "moe_layer_freq", freq, numbers, error))
         return false;
     if (c->mlp_layer_types && !read_moe_list(c, "mlp_layer_types", c->mlp_layer_types, words, error))

@@ -1,9 +1,8 @@
-/* Which tensor classes a list of module patterns names.
+/* The tensor classes that a list of module patterns names.
  *
- * Checkpoints say what stays unquantised as lists of module names, with * or as regular expressions, written for
- * the names of one family. Here the modules of the model are spelled out, each under all its known names, and
- * every pattern is tried on every one: a class is in the list, or it is not, or it is in part, and a pattern that
- * names nothing is found out.
+ * Checkpoints list the unquantised modules by name, with * or as regular expressions, in the names of one family.
+ * Here all modules of the model are enumerated, each under all its known names, and every pattern is tried on every
+ * one: a class is in the list, or not, or in part, and a pattern without a match is detected.
  */
 #include <ctype.h>
 #include <regex.h>
@@ -80,7 +79,7 @@ static const struct part parts[] = {
 };
 #define PARTS (sizeof parts / sizeof parts[0])
 
-/* Outside the layers. The vision tower is not part of the model here; lists may still name it. */
+/* Outside the layers. The vision tower is not part of the model here, but lists may name it. */
 static const struct {
     enum k25_tensor class; /* or MINOR */
     const char *name;
@@ -97,7 +96,7 @@ static const struct {
     {MINOR, "visual"},
 };
 
-/* Of one MTP module, below its layer. */
+/* In an MTP module, below its layer. */
 static const char *const mtp_parts[] = {"eh_proj",          "enorm",       "hnorm", "shared_head.norm",
                                         "shared_head.head", "embed_tokens"};
 
@@ -158,7 +157,7 @@ static bool glob_matches(const char *glob, const char *name)
         if (glob_prefix(glob, name))
             return true;
         if (*glob == '*')
-            return false; /* it has tried every start already */
+            return false; /* the expression has been tried at every start already */
         name = strchr(name, '.');
         if (name)
             name++;
@@ -230,8 +229,8 @@ static bool applies(const struct k25_hf_config *c, const struct k25_layers *laye
     return false;
 }
 
-/* `mtp` is the index of a module, -1 for a layer of the main model. A module takes the format of its feed-forward
- * part, which holds nearly all of it; the rest of it is minor. */
+/* `mtp` is the index of a module, -1 for a layer of the main model. A module has the format of its feed-forward part,
+ * which contains nearly all of its weights; the rest of it is minor. */
 static void try_part(struct list *list, const struct part *part, int layer, int mtp, enum k25_tensor class, int expert)
 {
     char room[2 * NAMES][96];
@@ -272,7 +271,7 @@ static void try_layer(struct list *list, const struct k25_layers *kind, int laye
         if (!counted)
             class = MINOR;
         try_part(list, &parts[i], layer, mtp, class, 0);
-        /* The first and the last expert stand for all of them. */
+        /* Only the first and the last expert are tried, in place of all. */
         if (parts[i].class == K25_T_ROUTED_EXPERTS && experts > 1)
             try_part(list, &parts[i], layer, mtp, class, experts - 1);
     }
@@ -290,13 +289,13 @@ static void try_model(struct list *list, int mtp_layers)
         try_module(list, roots[i].class, &roots[i].name, 1);
     for (int i = 0; i < n; i++)
         try_layer(list, &c->layer[i], i, -1, true);
-    /* Lists may name a module that this config does not have; it then counts for nothing. */
+    /* Lists may name a module that this config does not have; it is then ignored. */
     for (int i = 0; i < mtp_layers || i < 1; i++)
         try_layer(list, &c->layer[n - 1], n + i, i, i < mtp_layers);
 }
 
-/* Python's regular expressions to POSIX extended ones, as far as such lists use them. glibc expands counted
- * repeats, and back-references make matching exponential: neither is taken from a file. */
+/* Converts Python regular expressions to POSIX extended ones, as far as such lists use them. Counted repeats, which
+ * glibc expands, and back-references, which make matching exponential, are refused. */
 static const char *translate(const char *python, char *out, size_t size)
 {
     bool bracket = false;

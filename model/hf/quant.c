@@ -1,4 +1,4 @@
-/* Quantisation as Hugging Face checkpoints describe it: compressed-tensors, fp8, modelopt, mxfp4, awq. */
+/* Quantisation formats of Hugging Face checkpoints: compressed-tensors, fp8, modelopt, mxfp4, awq. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "model/hf/internal.h"
 
-/* One description under way. Members carry the names of the keys, whichever method they belong to. */
+/* The description being read. Members carry the names of the keys of all methods. */
 struct quant {
     const struct k25_hf_config *config;
     const char *file;
@@ -42,7 +42,7 @@ static const struct k25_field awq_fields[] = {
     NODE(modules_to_not_convert), IGNORED("version"),
     IGNORED("backend"),           {0},
 };
-/* The format of the cache (kv_cache_...) is the plan's to choose, not the checkpoint's. */
+/* The format of the cache (kv_cache_...) is set by the plan, not by the checkpoint. */
 static const struct k25_field compressed_fields[] = {
     WORD(quant_method, NULL),
     WORD(format, ""),
@@ -116,8 +116,8 @@ static const struct k25_format bf16 = {.kind = K25_BF16, .bits = 16};
 static const struct k25_format nvfp4 = {.kind = K25_NVFP4, .bits = 4, .group = 16, .scale_bits = 8};
 static const struct k25_format mxfp4 = {.kind = K25_MXFP4, .bits = 4, .group = 32, .scale_bits = 8};
 
-/* What a module list can leave out. The embedding is a table and the router a bare parameter in most families;
- * engines run both in BF16 always. Norms are vectors. */
+/* The classes that a module list can exclude. The embedding is a table and the router a bare parameter in most
+ * families; engines always run both in BF16. Norms are vectors. */
 static const enum k25_tensor linear_classes[] = {K25_T_LM_HEAD,          K25_T_ATTENTION, K25_T_INDEXER,
                                                  K25_T_LINEAR_ATTENTION, K25_T_DENSE_FFN, K25_T_ROUTED_EXPERTS,
                                                  K25_T_SHARED_EXPERTS,   K25_T_MTP};
@@ -129,7 +129,7 @@ static bool fail_node(const struct quant *q, const struct k25_yaml_node *node, c
     return k25_fail_at(error, q->file, node->line, node->column, "%s.%s: %s", q->path, key, what);
 }
 
-/* A class is all in the list or not at all: it has one format here. */
+/* A class must be completely in the list or not at all: it has one format here. */
 static bool check_whole(const struct quant *q, const struct k25_yaml_node *list, const char *key,
                         const struct k25_hf_coverage *coverage, struct k25_error *error)
 {
@@ -153,7 +153,7 @@ static bool cover(const struct quant *q, const struct k25_yaml_node *list, const
            check_whole(q, list, key, coverage, error);
 }
 
-/* `format` for every class that the model has and the list does not name. */
+/* Sets `format` for every class that the model has and the list does not name. */
 static bool quantise_all_but(const struct quant *q, const struct k25_yaml_node *list, const char *key, bool lm_head,
                              const struct k25_format *format, struct k25_weights *weights, struct k25_error *error)
 {
@@ -189,7 +189,7 @@ static bool block_size(const struct quant *q, const struct k25_yaml_node *node, 
 
 static bool read_fp8(struct quant *q, const struct k25_yaml_node *node, struct k25_weights *w, struct k25_error *error)
 {
-    struct k25_format fp8 = {.kind = K25_FP8, .bits = 8}; /* without blocks: one scale a matrix, nothing */
+    struct k25_format fp8 = {.kind = K25_FP8, .bits = 8}; /* without blocks: one scale per matrix, negligible */
     if (!k25_schema_load(fp8_fields, q->path, node, q->file, q, NULL, error))
         return false;
     if (q->weight_block_size) {
@@ -197,7 +197,7 @@ static bool read_fp8(struct quant *q, const struct k25_yaml_node *node, struct k
             return false;
         fp8.scale_bits = 32;
     }
-    /* Checkpoints of this method keep lm_head whether they list it (MiniMax, GLM, Qwen) or not (DeepSeek). */
+    /* Checkpoints of this method keep lm_head in BF16 whether they list it (MiniMax, GLM, Qwen) or not (DeepSeek). */
     return quantise_all_but(q, q->modules_to_not_convert, "modules_to_not_convert", false, &fp8, w, error);
 }
 
@@ -208,7 +208,7 @@ static bool read_mxfp4(struct quant *q, const struct k25_yaml_node *node, struct
     if (!k25_schema_load(mxfp4_fields, q->path, node, q->file, q, NULL, error) ||
         !cover(q, q->modules_to_not_convert, "modules_to_not_convert", &coverage, error))
         return false;
-    /* The method converts expert tensors and nothing else, listed or not. */
+    /* The method converts expert tensors only, listed or not. */
     if (coverage.all[K25_T_ROUTED_EXPERTS] > 0 && coverage.hit[K25_T_ROUTED_EXPERTS] == 0)
         w->format[K25_T_ROUTED_EXPERTS] = mxfp4;
     return true;
@@ -233,7 +233,7 @@ static bool is_empty(const struct k25_yaml_node *node)
     return !node || (node->kind != K25_YAML_SCALAR && node->count == 0);
 }
 
-/* The format of one config group: `type` and `num_bits` say the kind, the name of the packing which FP4. */
+/* The format of one config group: `type` and `num_bits` give the kind, the name of the packing the kind of FP4. */
 static bool format_of(const struct quant *q, const struct k25_yaml_node *node, const struct group *g,
                       struct k25_format *format, struct k25_error *error)
 {
@@ -278,7 +278,7 @@ static bool targets_linear(const struct k25_yaml_node *targets)
            strcmp(targets->values[0]->text, "Linear") == 0;
 }
 
-/* Groups that name modules go before the one for every Linear, as compressed-tensors has it. */
+/* Groups that name modules come before the group of all Linear modules, as in compressed-tensors. */
 static bool read_group(const struct quant *q, const struct k25_yaml_node *node, bool linear_pass, bool *linear_seen,
                        bool assigned[K25_TENSORS], struct k25_weights *chosen, struct k25_error *error)
 {
@@ -342,7 +342,7 @@ static bool read_compressed(struct quant *q, const struct k25_yaml_node *node, s
     return read_groups(q, w, error);
 }
 
-/* What the algorithm alone says; NULL when it is none of the known ones. */
+/* The format given by the algorithm alone; NULL for an unknown algorithm. */
 static bool algo_format(const struct quant *q, const struct k25_yaml_node *node, struct k25_format *format,
                         struct k25_error *error)
 {
@@ -412,7 +412,7 @@ static bool read_config(struct quant *q, const struct k25_yaml_node *node, struc
                        method->text, k25_did_you_mean(method->text, names, hint, sizeof hint));
 }
 
-/* The name a reader would give the scheme: by its experts, or by its attention when it has none. */
+/* The name of the scheme: by its experts, or by its attention when there are none. */
 static void name_scheme(const struct quant *q, struct k25_weights *w)
 {
     const struct k25_format *format = &w->format[K25_T_ROUTED_EXPERTS];

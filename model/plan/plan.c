@@ -52,7 +52,7 @@ const char *const k25_expert_exchange_names[K25_EXPERT_EXCHANGES + 1] = {
 
 static const struct k25_field allreduce_fields[] = {
     K25_FIELD(ENUM, k25_plan_allreduce, backend, .fallback = "nccl", .names = k25_allreduce_policy_names,
-              .doc = "which AllReduce the engine calls"),
+              .doc = "AllReduce that the engine calls"),
 #define X(id, key, words)                                                                                              \
     K25_FIELD_AS(REAL, k25_plan_allreduce, limit[K25_BACKEND_##id].max_bytes, #key "_max_bytes", .fallback = "57344",  \
                  .min = 0, .max = 1e12, .unit = "bytes",                                                               \
@@ -77,7 +77,7 @@ static const struct k25_field graph_fields[] = {
 
 static const struct k25_field speculation_fields[] = {
     K25_FIELD(ENUM, k25_plan_speculation, method, .fallback = "none", .names = k25_speculation_names,
-              .doc = "who drafts"),
+              .doc = "drafting method"),
     K25_FIELD(INT, k25_plan_speculation, tokens, .fallback = "0", .min = 0, .max = K25_MAX_DRAFT, .unit = "tokens",
               .doc = "drafted tokens in a chain (k)"),
     K25_FIELD(TEXT, k25_plan_speculation, acceptance, .fallback = "",
@@ -94,7 +94,7 @@ static const struct k25_field speculation_fields[] = {
 
 static const struct k25_field prefill_fields[] = {
     K25_FIELD(INT, k25_plan_prefill, tokens, .fallback = "0", .min = 0, .max = 1e6, .unit = "tokens",
-              .doc = "prompt tokens that ride along in the step"),
+              .doc = "prompt tokens in the same step"),
     K25_FIELD(REAL, k25_plan_prefill, context, .fallback = "0", .min = 0, .max = 1e8, .unit = "tokens",
               .doc = "tokens of that prompt already in the cache"),
     {.key = NULL},
@@ -102,15 +102,15 @@ static const struct k25_field prefill_fields[] = {
 
 static const struct k25_field lever_fields[] = {
     K25_FIELD(BOOL, k25_plan_levers, allreduce_free, .fallback = "false",
-              .doc = "AllReduces cost nothing: the ceiling of every change to them"),
+              .doc = "AllReduces take no time: the upper bound of any improvement"),
     K25_FIELD(REAL, k25_plan_levers, allreduce_overlap, .fallback = "0", .min = 0, .max = 1, .unit = "share",
               .doc = "of an AllReduce's transfer that compute hides"),
     K25_FIELD(BOOL, k25_plan_levers, allreduce_norm, .fallback = "false",
-              .doc = "the norm behind an AllReduce is part of it"),
+              .doc = "the norm after an AllReduce is fused into it"),
     K25_FIELD(BOOL, k25_plan_levers, persistent_experts, .fallback = "false",
-              .doc = "the experts of a layer in one persistent kernel, without a floor"),
+              .doc = "the experts of a layer in one persistent kernel, without fixed launch time"),
     K25_FIELD(BOOL, k25_plan_levers, shared_stream, .fallback = "false",
-              .doc = "shared experts beside the routed ones on a second stream"),
+              .doc = "shared experts on a second stream, concurrent with the routed ones"),
     K25_FIELD(REAL, k25_plan_levers, l2_pinned_mib, .fallback = "0", .min = 0, .max = 1e6, .unit = "MiB",
               .doc = "weights that stay in the L2 from step to step"),
     K25_FIELD(REAL, k25_plan_levers, link_bandwidth, .fallback = "1", .min = 1e-3, .max = 1e3, .unit = "times",
@@ -118,9 +118,9 @@ static const struct k25_field lever_fields[] = {
     K25_FIELD(REAL, k25_plan_levers, link_latency, .fallback = "1", .min = 0, .max = 1e3, .unit = "times",
               .doc = "the latency of every link, times this"),
     K25_FIELD(REAL, k25_plan_levers, skew, .fallback = "1", .min = 0, .max = 1e3, .unit = "times",
-              .doc = "the wait for the last rank, times this; 0: all arrive at once"),
+              .doc = "the wait for the last rank, times this; 0: all arrive together"),
     K25_FIELD(REAL, k25_plan_levers, power_limit_w, .fallback = "0", .min = 0, .max = 1e5, .unit = "W",
-              .doc = "power limit of a GPU; 0: its own"),
+              .doc = "power limit of a GPU; 0: its default"),
     {.key = NULL},
 };
 #undef LEVER
@@ -128,7 +128,7 @@ static const struct k25_field lever_fields[] = {
 const struct k25_field k25_plan_fields[] = {
     K25_FIELD(INT, k25_plan, tp, .min = 1, .max = K25_MAX_GPUS, .unit = "GPUs", .doc = "tensor-parallel ranks"),
     K25_FIELD(INT, k25_plan, ep, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "GPUs",
-              .doc = "expert-parallel ranks; they are the same GPUs again"),
+              .doc = "expert-parallel ranks, on the same GPUs"),
     K25_FIELD(INT, k25_plan, dp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "replicas",
               .doc = "data-parallel replicas"),
     K25_FIELD(INT, k25_plan, dcp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "GPUs",
@@ -136,11 +136,11 @@ const struct k25_field k25_plan_fields[] = {
     K25_FIELD(INT, k25_plan, pp, .fallback = "1", .min = 1, .max = K25_MAX_GPUS, .unit = "stages",
               .doc = "pipeline stages"),
     K25_FIELD(INT, k25_plan, microbatches, .fallback = "0", .min = 0, .max = 1024, .unit = "batches",
-              .doc = "batches under way in a pipeline; 0: as many as stages or sequences"),
+              .doc = "batches in flight in a pipeline; 0: as many as stages or sequences"),
     K25_FIELD(BOOL, k25_plan, attention_dp, .fallback = "false",
-              .doc = "attention data-parallel: each of the tp ranks has sequences of its own"),
+              .doc = "attention data-parallel: each of the tp ranks has its own sequences"),
     K25_FIELD(ENUM, k25_plan, dcp_exchange, .fallback = "gather", .names = k25_dcp_exchange_names,
-              .doc = "how DCP puts partial attention together"),
+              .doc = "how DCP merges partial attention"),
     K25_FIELD(ENUM, k25_plan, expert_exchange, .fallback = "all_to_all", .names = k25_expert_exchange_names,
               .doc = "how tokens reach their experts when attention is data-parallel"),
     K25_FIELD(INT, k25_plan, expert_rows, .fallback = "0", .min = 0, .max = 1e6, .unit = "tokens",
@@ -166,7 +166,7 @@ const struct k25_field k25_plan_fields[] = {
     {.key = NULL},
 };
 
-/* Heads and widths that a rank must hold whole. */
+/* Heads and widths that cannot be split within one. */
 bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture *architecture,
                       const struct k25_inputs *inputs, struct k25_error *error)
 {
@@ -212,7 +212,7 @@ static bool divides(const struct k25_inputs *inputs, const char *path, int part,
     return whole % part == 0 || k25_inputs_fail(inputs, path, error, "%d does not divide the %d %s", part, whole, of);
 }
 
-/* Experts over ranks: whole experts on each, and something to spread. */
+/* Experts over ranks: whole experts on each, and a model that has experts. */
 static bool check_experts(const struct k25_plan *plan, const struct k25_architecture *architecture,
                           const struct k25_inputs *inputs, struct k25_error *error)
 {
@@ -242,8 +242,8 @@ static bool check_dcp(const struct k25_plan *plan, const struct k25_architecture
         return true;
     if (plan->attention_dp)
         return k25_inputs_fail(inputs, "plan.dcp", error,
-                               "ranks with sequences of their own share no cache, expected "
-                               "1 beside plan.attention_dp, found %d",
+                               "ranks with separate sequences share no cache, expected "
+                               "1 with plan.attention_dp, found %d",
                                plan->dcp);
     if (!divides(inputs, "plan.dcp", plan->dcp, plan->tp, "ranks of plan.tp", error))
         return false;
@@ -283,7 +283,7 @@ static bool check_speculation(const struct k25_plan *plan, const struct k25_arch
            k25_inputs_fail(inputs, "plan.speculation.acceptance", error, "%s", found.message);
 }
 
-/* A plan that no file was loaded into has been through no table: the smallest values again. */
+/* A plan that was not loaded from a file has not been checked by the table: check the minima again. */
 static bool check_ranges(const struct k25_plan *plan, const struct k25_inputs *inputs, struct k25_error *error)
 {
     const struct {
@@ -313,8 +313,8 @@ static int pipeline_sequences(const struct k25_plan *plan)
     return (plan->batch + over - 1) / over;
 }
 
-/* A micro-batch has at least one sequence; a prompt rides along in one of them, and steps of unlike micro-batches have
- * no price. */
+/* A micro-batch has at least one sequence. A prompt would be in only one of them, and steps of unequal micro-batches
+ * are not modelled. */
 static bool check_pipeline(const struct k25_plan *plan, const struct k25_architecture *architecture,
                            const struct k25_inputs *inputs, struct k25_error *error)
 {
@@ -349,7 +349,7 @@ bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *
     enum k25_backend backend = k25_policy_info[plan->allreduce.backend].backend;
     if (plan->tp > 1 && !machine->p2p && k25_backend_info[backend]->needs_p2p)
         return k25_inputs_fail(inputs, "plan.allreduce.backend", error,
-                               "%s needs peer access, which %s has switched off (p2p: false), expected nccl",
+                               "%s needs peer access, which is off on %s (p2p: false), expected nccl",
                                k25_backend_names[backend], machine->name);
     if (plan->tp * plan->pp * plan->dp > machine->gpus)
         return k25_inputs_fail(inputs, "plan.tp", error, "%d ranks on %s, which has %d GPUs",

@@ -1,7 +1,7 @@
-/* The plan: how a model is spread over a machine and served.
+/* The plan: how a model is distributed over a machine and served.
  *
- * Plain numbers and switches; `--set plan.KEY=VALUE` reaches each of them. Keys and defaults stand in
- * k25_plan_fields (model/plan/plan.c) and docs/formats.md.
+ * Plain numbers and switches; `--set plan.KEY=VALUE` sets each of them. Keys and defaults are in k25_plan_fields
+ * (model/plan/plan.c) and docs/formats.md.
  */
 #ifndef K25_MODEL_PLAN_PLAN_H
 #define K25_MODEL_PLAN_PLAN_H
@@ -17,8 +17,8 @@
 
 enum k25_kv_dtype { K25_KV_BF16, K25_KV_FP8, K25_KV_DTYPES };
 
-/* Which backend an engine calls for an AllReduce: NCCL; a custom kernel, alone or up to its limits (hw/collective/
- * backend.h has them); or whichever the model finds cheaper, call by call. */
+/* The backend that an engine calls for an AllReduce: NCCL; a custom kernel, always or up to its limits (hw/collective/
+ * backend.h lists the kernels); or the one that the model predicts to be faster, for each call. */
 enum k25_allreduce_policy {
     K25_AR_NCCL,
 #define X(id, key, words) K25_AR_##id, K25_AR_##id##_THEN_NCCL,
@@ -37,7 +37,7 @@ enum k25_policy_kind {
 
 struct k25_policy_info {
     enum k25_policy_kind kind;
-    enum k25_backend backend; /* the custom kernel; one of NCCL's where the policy has none */
+    enum k25_backend backend; /* the custom kernel; one of NCCL's for policies without one */
 };
 extern const struct k25_policy_info k25_policy_info[K25_AR_POLICIES];
 
@@ -46,7 +46,7 @@ enum k25_protocol {
 #define X(id, key, words) K25_PROTO_##id,
     K25_NCCL_PROTOCOL_LIST(X)
 #undef X
-        K25_PROTO_ALL, /* NCCL_PROTO=LL,LL128,Simple: the cheapest */
+        K25_PROTO_ALL, /* NCCL_PROTO=LL,LL128,Simple: the fastest */
     K25_PROTOCOLS,
 };
 
@@ -63,20 +63,20 @@ enum k25_speculation_method {
 
 /* How attention reads the cache while it verifies the k + 1 tokens of a sequence. */
 enum k25_verify {
-    K25_VERIFY_ROWS,   /* every token as a sequence of its own (vLLM TRITON_MLA, pull request 52218) */
+    K25_VERIFY_ROWS,   /* every token as a separate sequence (vLLM TRITON_MLA, pull request 52218) */
     K25_VERIFY_SHARED, /* one pass over the cache for all of them */
     K25_VERIFIES,
 };
 
-/* What the engine does with the host's work between two passes of the draft. */
+/* When the host's work between two passes of the draft takes time. */
 enum k25_drafting {
-    K25_DRAFT_SERIAL, /* pays it before every pass */
-    K25_DRAFT_FUSED,  /* all passes are one launch: pays it once a step */
-    K25_DRAFT_ASYNC,  /* prepares the next pass while the GPU runs: pays what is longer than the pass */
+    K25_DRAFT_SERIAL, /* before every pass */
+    K25_DRAFT_FUSED,  /* once a step: all passes are one launch */
+    K25_DRAFT_ASYNC,  /* only the part longer than the pass: the host prepares the next pass while the GPU runs */
     K25_DRAFTINGS,
 };
 
-/* How decode context parallelism puts partial attention together. */
+/* How decode context parallelism merges partial attention. */
 enum k25_dcp_exchange {
     K25_DCP_GATHER,   /* gather the log-sum-exps, reduce-scatter the outputs (vLLM ag_rs) */
     K25_DCP_ALLTOALL, /* outputs and log-sum-exps in one all-to-all (vLLM a2a, SGLang) */
@@ -86,11 +86,11 @@ enum k25_dcp_exchange {
 /* How tokens reach their experts when attention is data-parallel. */
 enum k25_expert_exchange {
     K25_EXPERTS_ALLTOALL, /* each token to the ranks of its experts, and back */
-    K25_EXPERTS_GATHER,   /* all tokens to all ranks, reduce-scatter behind (vLLM allgather_reducescatter) */
+    K25_EXPERTS_GATHER,   /* all tokens to all ranks, then a reduce-scatter (vLLM allgather_reducescatter) */
     K25_EXPERT_EXCHANGES,
 };
 
-/* Where a custom kernel ends and NCCL begins. */
+/* The limits above which NCCL is called instead of a custom kernel; one of the two is enough. */
 struct k25_allreduce_limit {
     double max_bytes; /* per rank of the full buffer */
     int max_rows;     /* tokens */
@@ -99,7 +99,7 @@ struct k25_allreduce_limit {
 struct k25_plan_allreduce {
     enum k25_allreduce_policy backend;
     struct k25_allreduce_limit limit[K25_BACKENDS]; /* of the custom kernels: KEY_max_bytes, KEY_max_rows */
-    enum k25_protocol protocol;                     /* what NCCL_PROTO allows */
+    enum k25_protocol protocol;                     /* the value of NCCL_PROTO */
 };
 
 struct k25_plan_graph {
@@ -115,10 +115,10 @@ struct k25_plan_speculation {
     char acceptance[96];
     enum k25_verify verify;
     enum k25_drafting drafting;
-    int draft_tp; /* GPUs of the draft: 0 the plan's tp, 1 every rank drafts alone */
+    int draft_tp; /* GPUs of the draft: 0 the plan's tp, 1 a copy of the draft on every rank */
 };
 
-/* Prompt tokens that ride along in the step (chunked prefill); where attention is data-parallel, on every rank. */
+/* Prompt tokens in the same step (chunked prefill); where attention is data-parallel, on every rank. */
 struct k25_plan_prefill {
     int tokens;     /* of one prompt in this step */
     double context; /* tokens of that prompt already in the cache */
@@ -126,22 +126,22 @@ struct k25_plan_prefill {
 
 /* What-if switches; each changes named terms of the step (k25_lever_docs). */
 struct k25_plan_levers {
-    bool allreduce_free;      /* AllReduces cost nothing: the ceiling of every change to them */
+    bool allreduce_free;      /* AllReduces take no time: the upper bound of any improvement */
     double allreduce_overlap; /* share of an AllReduce's transfer that compute hides */
-    bool allreduce_norm;      /* the norm behind an AllReduce is part of it */
-    bool persistent_experts;  /* the experts of a layer in one persistent kernel: no floor */
-    bool shared_stream;       /* shared experts beside the routed ones on a second stream */
+    bool allreduce_norm;      /* the norm after an AllReduce is fused into it */
+    bool persistent_experts;  /* the experts of a layer in one persistent kernel: no fixed launch time */
+    bool shared_stream;       /* shared experts on a second stream, concurrent with the routed ones */
     double l2_pinned_mib;     /* weights that stay in the L2 from step to step */
     double link_bandwidth;    /* links this many times as fast */
     double link_latency;      /* their latency times this */
-    double skew;              /* waits times this; 0: every rank arrives at once */
-    double power_limit_w;     /* of a GPU; 0: its own */
+    double skew;              /* waits times this; 0: all ranks arrive together */
+    double power_limit_w;     /* of a GPU; 0: its default */
 };
 
 struct k25_plan {
-    int tp, ep, dp, dcp, pp;
-    int microbatches;  /* batches under way in a pipeline; 0: as many as stages */
-    bool attention_dp; /* attention data-parallel: each of the tp ranks has its own sequences and all heads */
+    int tp, ep, dp, dcp, pp; /* tensor, expert, data, decode context and pipeline parallel sizes, each at least 1 */
+    int microbatches;        /* in flight in a pipeline; 0: as many as stages */
+    bool attention_dp;       /* attention data-parallel: each of the tp ranks has its own sequences and all heads */
     enum k25_dcp_exchange dcp_exchange;
     enum k25_expert_exchange expert_exchange;
     int expert_rows;       /* tokens up to which the engine's small-batch expert kernel runs; 0: at any number */
@@ -169,34 +169,35 @@ extern const char *const k25_drafting_names[K25_DRAFTINGS + 1];
 extern const char *const k25_dcp_exchange_names[K25_DCP_EXCHANGES + 1];
 extern const char *const k25_expert_exchange_names[K25_EXPERT_EXCHANGES + 1];
 
-/* Checks a plan against the architecture and the machine it is for: sharding that does not divide, more GPUs than
- * there are, context beyond the model's, experts or caches that do not divide, a chain of drafts without tokens. The
- * error carries the position of the key. What an architecture says is unmodelled is refused with the words "not
- * supported yet". */
+/* Checks a plan against its architecture and machine: sharding, experts and caches divide evenly, the machine has
+ * enough GPUs, the context is within the model's, a chain of drafts has tokens. Fails with K25_BAD_INPUT and the
+ * position of the key from `inputs`, which may be NULL. A part of the architecture that is not modelled is refused with
+ * the words "not supported yet". */
 bool k25_plan_check(const struct k25_plan *plan, const struct k25_architecture *architecture,
                     const struct k25_machine *machine, const struct k25_inputs *inputs, struct k25_error *error);
 
-/* Whether heads and widths of `architecture` divide over the ranks of the plan: part of k25_plan_check, and the check
- * of a draft model. */
+/* Checks that heads and widths of `architecture` divide over the ranks of the plan; K25_BAD_INPUT otherwise. Part of
+ * k25_plan_check, and the check of a draft model. */
 bool k25_plan_divides(const struct k25_plan *plan, const struct k25_architecture *architecture,
                       const struct k25_inputs *inputs, struct k25_error *error);
 
-/* Micro-batches under way in the pipeline: 1 without one, by default one a stage, but none without a sequence. */
+/* Returns the micro-batches in flight in the pipeline: 1 without a pipeline, by default one per stage, at most one per
+ * sequence. */
 int k25_microbatches(const struct k25_plan *plan);
 
-/* Share of `layers` layers on the stage that has most of them: 1 without a pipeline. */
+/* Returns the share of `layers` layers on the stage with the most of them: 1 without a pipeline. */
 double k25_stage_share(const struct k25_plan *plan, int layers);
 
-/* Whether a step of `rows` tokens runs inside a captured graph. */
+/* Returns whether a step of `rows` tokens runs inside a captured graph. */
 bool k25_graph_runs(const struct k25_plan_graph *graph, int rows);
 
-/* Rows that the step computes for `rows` tokens: the next captured CUDA-graph size, or `rows` when it runs eager.
+/* Returns the rows that the step computes for `rows` tokens: the next captured CUDA-graph size, or `rows` when eager.
  * Captured sizes are 1, 2, 4, then every 8 up to 256, then every 16 (vLLM's default list, vllm/config). */
 int k25_graph_rows(const struct k25_plan_graph *graph, int rows);
 
 extern const double k25_kv_bytes[K25_KV_DTYPES]; /* of one element */
 
-/* The plan as the draft has it: of one rank where every rank drafts alone. */
+/* Returns the plan of the draft model: of one rank when every rank has a copy of the draft. */
 struct k25_plan k25_draft_plan(const struct k25_plan *plan);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "model/plan/plan.h"
 
-/* The marginal rates of "0.83/0.6/0.45"; how many there are, 0 when a part is no rate or more than the one before. */
+/* Reads the marginal rates of "0.83/0.6/0.45". Returns their number, 0 when a part is not a rate or rises. */
 static int split_rates(const char *text, double *rates)
 {
     int count = 0;
@@ -68,7 +68,7 @@ bool k25_tokens_per_step(const struct k25_plan_speculation *speculation, double 
     return true;
 }
 
-/* The conditional rate that gives a mean of `tokens` over a chain of k. */
+/* The conditional rate with a mean of `tokens` over a chain of k. */
 static double constant_rate(double tokens, int k)
 {
     double low = 0, high = 1;

@@ -1,12 +1,12 @@
-/* Speculative decoding: what a chain of drafted tokens is worth.
+/* Speculative decoding: the tokens gained by a chain of drafted tokens.
  *
- * A step drafts k tokens, verifies them with one of its own and emits 1 + (accepted ones):
+ * A step drafts k tokens, verifies them and emits the accepted ones and one more:
  *
  *     tokens per step = 1 + P_1 + ... + P_k
  *
- * P_j is the marginal probability that the j-th draft is accepted. What is published is the share r of drafted tokens
- * that are accepted (1 + k r), the mean tokens of a step, the P_j themselves, or a constant conditional rate a, for
- * which P_j = a^j; the last over-estimates long chains.
+ * P_j is the marginal probability that the j-th draft is accepted. Publications give the accepted share r of the
+ * drafted tokens (1 + k r), the mean tokens of a step, the P_j, or a constant conditional rate a, for which P_j = a^j;
+ * the last over-estimates long chains.
  */
 #ifndef K25_MODEL_PLAN_SPECULATION_H
 #define K25_MODEL_PLAN_SPECULATION_H
@@ -19,13 +19,14 @@
 
 struct k25_plan_speculation;
 
-/* Tokens a sequence gets from a step, from 1 to k + 1; 1 without speculation, NAN when the acceptance is not given.
- * False with K25_BAD_INPUT when the acceptance is not one of the four forms or fits no chain of k tokens. */
+/* Sets `*tokens` to the tokens that a sequence gets from a step, 1 to k + 1; 1 without speculation, NAN when the
+ * acceptance is not given. Fails with K25_BAD_INPUT when the acceptance is not one of the four forms or does not fit a
+ * chain of k tokens. */
 bool k25_tokens_per_step(const struct k25_plan_speculation *speculation, double *tokens, struct k25_error *error);
 
-/* Marginal rates P_1 .. P_k of a chain of `k` tokens, which may be another length than the plan's: rates that are given
- * position by position are taken, and extended by the last conditional rate; of a mean the constant conditional rate
- * is that which has the same mean at the plan's k. False when the acceptance is not given. */
+/* Sets rates[0..k-1] to the marginal rates P_1 .. P_k of a chain of `k` tokens (0 to K25_MAX_DRAFT), which may differ
+ * from the plan's: rates given by position are used, and extended by the last conditional rate; a mean is converted to
+ * the constant conditional rate with the same mean at the plan's k. Returns false when the acceptance is not given. */
 bool k25_marginal_rates(const struct k25_plan_speculation *speculation, int k, double *rates);
 
 #endif

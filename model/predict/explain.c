@@ -58,7 +58,7 @@ static const char *largest(const struct k25_share *share)
     return share->time > 0 ? parts[most].name : "";
 }
 
-/* The name of the parameter with the largest slope of a few. */
+/* The name of the parameter with the largest slope among several. */
 static const char *steepest(const enum k25_param *ids, size_t count, const struct k25_slopes *slopes, double *slope)
 {
     enum k25_param most = ids[0];
@@ -177,7 +177,7 @@ bool k25_chains(const struct k25_question *question, const struct k25_params *pa
         struct k25_question changed = *question;
         struct k25_plan plan = question->plan;
         plan.speculation.tokens = k;
-        plan.speculation.acceptance[0] = '\0'; /* is about the chain of the plan */
+        plan.speculation.acceptance[0] = '\0'; /* given for the chain of the plan */
         if (k == 0)
             plan.speculation.method = K25_SPEC_NONE;
         else

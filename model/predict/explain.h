@@ -1,5 +1,5 @@
-/* Why a step takes what it takes, and what would change it: what bounds its parts, the ceiling of each lever of the
- * plan, and what speculation is worth at each length of its chain. Slopes are in model/predict/slopes.h.
+/* Explanation of a step: what bounds each of its parts, the ceiling of each lever of the plan, and the gain of
+ * speculation for each length of its chain. Slopes are in model/predict/slopes.h.
  */
 #ifndef K25_MODEL_PREDICT_EXPLAIN_H
 #define K25_MODEL_PREDICT_EXPLAIN_H
@@ -9,7 +9,7 @@
 
 /* ---- parts ---- */
 
-/* They sum to the step: kernels by the part of the model they belong to, collectives of the draft with the others. */
+/* The parts sum to the step: kernels by part of the model, collectives of the draft together with the others. */
 enum k25_share_id {
     K25_SHARE_ATTENTION,
     K25_SHARE_FFN,
@@ -33,7 +33,7 @@ struct k25_share {
                    "" where there is no time */
 };
 
-/* `slopes` are those of the prediction. */
+/* Fills all shares of `prediction`; `slopes` are those of the prediction. */
 void k25_shares(const struct k25_question *question, const struct k25_params *params,
                 const struct k25_prediction *prediction, const struct k25_slopes *slopes,
                 struct k25_share shares[K25_SHARES]);
@@ -55,11 +55,14 @@ enum k25_lever {
 extern const char *const k25_lever_names[K25_LEVERS + 1]; /* keys of plan.levers, NULL-terminated */
 
 struct k25_ceiling {
-    double ideal; /* value of the lever: 1 for a switch; links twice as fast and half as far as in the plan */
-    double step, tpot, tok_s;
+    double ideal;      /* value of the lever: 1 for a switch; links with twice the bandwidth or half the latency of the
+                          plan */
+    double step, tpot; /* s */
+    double tok_s;      /* all sequences together */
 };
 
-/* The step with one lever after the other at its ideal, the others as in the plan. */
+/* Predicts the step with each lever in turn at its ideal, the others as in the plan. Fails as k25_question_replan
+ * does. */
 bool k25_ceilings(const struct k25_question *question, const struct k25_params *params,
                   struct k25_ceiling ceilings[K25_LEVERS], struct k25_error *error);
 
@@ -70,12 +73,13 @@ enum { K25_LONGEST_CHAIN = 8 };
 struct k25_chain {
     double step;            /* s */
     double tokens_per_step; /* by k25_marginal_rates; NAN when the plan gives no acceptance */
-    double break_even;      /* tokens a step at which it is as fast as no speculation: step / step without */
+    double break_even;      /* tokens per step at which speculation gains nothing: step / step without it */
     double tok_s;           /* all sequences together, NAN likewise */
 };
 
-/* The plan with chains of 0 (no speculation) to K25_LONGEST_CHAIN tokens; the plan must speculate. `*best` is the
- * length with the most tokens a second, -1 when the plan gives no acceptance. */
+/* Predicts the plan with chains of 0 (no speculation) to K25_LONGEST_CHAIN tokens; the plan must use speculation.
+ * `*best` is set to the length with the most tokens per second, -1 when the plan gives no acceptance. Fails as
+ * k25_question_replan does. */
 bool k25_chains(const struct k25_question *question, const struct k25_params *params,
                 struct k25_chain chains[K25_LONGEST_CHAIN + 1], int *best, struct k25_error *error);
 

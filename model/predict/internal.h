@@ -1,10 +1,10 @@
-/* What the prediction (model/predict/predict.c) and its slopes (model/predict/slopes.c) share; not for others. */
+/* Shared by the prediction (model/predict/predict.c) and its slopes (model/predict/slopes.c) only. */
 #ifndef K25_MODEL_PREDICT_INTERNAL_H
 #define K25_MODEL_PREDICT_INTERNAL_H
 
 #include "model/predict/predict.h"
 
-/* The GPU under the power limit of the plan: its peaks go with the clock, and so does the loop over K or the cache;
+/* The GPU under the power limit of the plan: its peaks and the serial loops over K or the cache scale with the clock,
  * memory and launches do not. */
 struct k25_clocked {
     struct k25_gpu gpu;
@@ -12,25 +12,27 @@ struct k25_clocked {
 };
 void k25_clock_gpu(const struct k25_question *question, const struct k25_params *params, struct k25_clocked *clocked);
 
-/* Share of its transfer that a collective is charged, and of its wait. */
+/* Return the share of the transfer and of the wait of a collective that counts under the levers of the plan. */
 double k25_transfer_share(const struct k25_plan *plan, const struct k25_operator *op);
 double k25_wait_share(const struct k25_plan *plan, const struct k25_operator *op);
 
-/* Host work before passes of the draft that the step pays, and how much of each the GPU hides. */
+/* Host work before passes of the draft. */
 struct k25_draft_host {
-    double passes, hidden;
+    double passes; /* whose host work is in the step */
+    double hidden; /* s of the work of each that the GPU hides */
 };
 struct k25_draft_host k25_draft_host(const struct k25_plan *plan, const struct k25_prediction *prediction);
 
-/* Whether an eager step waits for the host's launches; else the gaps of a graph set what is between kernels. */
+/* Returns whether an eager step waits for the host's launches; otherwise the time between kernels is the gap of a
+ * graph. */
 bool k25_host_bound(const struct k25_plan *plan, const struct k25_prediction *prediction,
                     const struct k25_params *params);
 
-/* s that the host adds to a step but for the wait for the last rank's tail. */
+/* Returns the s that the host adds to a step, without the wait for the slowest rank at its end. */
 double k25_host_work(const struct k25_question *question, const struct k25_params *params,
                      const struct k25_prediction *prediction);
 
-/* What a pipeline makes of the time of a rank, bubble with it: this many times that. */
+/* Returns the step of a pipeline / the time of a rank, with the bubble. */
 double k25_pipeline_factor(const struct k25_plan *plan, const struct k25_prediction *prediction);
 
 #endif

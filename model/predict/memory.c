@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Bytes of weights on a rank of the largest stage: its layers, and the embedding in front or the head behind, where the
- * draft runs too. */
+/* Bytes of weights on a rank of the largest stage: its layers, and the embedding of the first stage or the head of the
+ * last, which also runs the draft. */
 static double held_weights(const struct k25_step *step, double stage)
 {
     double layers = 0, embedding = 0, head = 0;
@@ -20,7 +20,7 @@ static double held_weights(const struct k25_step *step, double stage)
     return stage < 1 ? layers * stage + fmax(embedding, head) : layers + embedding + head;
 }
 
-/* Caches that hold different sequences: replicas, and ranks with sequences of their own. */
+/* Number of separate caches: replicas, and ranks with separate sequences. */
 static double count_caches(const struct k25_plan *plan)
 {
     return plan->dp * (plan->attention_dp ? plan->tp : 1);

@@ -1,4 +1,4 @@
-/* The prediction: what one decode step costs, operator by operator.
+/* The prediction: the time of one decode step, operator by operator.
  *
  *     gpu_busy = sum of kernels + sum of collectives (transfer + wait), the mean over ranks
  *     step     = gpu_busy + gaps between kernels + what the host adds
@@ -19,15 +19,14 @@
 #include "model/predict/memory.h"
 #include "model/step/step.h"
 
-/* Everything that is asked, by reference; `residuals` is what measurements say on top of the formulas, NULL: nothing.
- * `gpu` and `group` are the machine's under the levers of the plan. */
+/* The inputs of a prediction but for the parameters. Owns nothing: what it points at must outlive it. */
 struct k25_question {
     const struct k25_architecture *architecture;
     const struct k25_weights *weights;
     struct k25_draft draft; /* of K25_SPEC_EAGLE3 and K25_SPEC_DRAFT, else zero */
     const struct k25_machine *machine;
-    const struct k25_residuals *residuals;
-    struct k25_group group[K25_RANKS_GROUPS]; /* by enum k25_ranks */
+    const struct k25_residuals *residuals;    /* corrections of the formulas by measurements; NULL: none */
+    struct k25_group group[K25_RANKS_GROUPS]; /* of the machine under the levers of the plan, by enum k25_ranks */
     struct k25_plan plan;
     double tokens_per_step; /* k25_tokens_per_step of the plan */
 };
@@ -36,14 +35,15 @@ struct k25_question {
 struct k25_priced {
     double time;
     double transfer, wait;    /* collectives: time = transfer + wait */
-    double floor;             /* kernels: the part that is launch floor */
+    double floor;             /* kernels: fixed time of launches and items (hw/kernel/kernel.h) */
     enum k25_bound bound;     /* kernels */
     enum k25_backend backend; /* collectives */
 };
 
+/* Large: 800 operators. Owns nothing. */
 struct k25_prediction {
     struct k25_step step_work;
-    struct k25_priced op[K25_MAX_OPERATORS];
+    struct k25_priced op[K25_MAX_OPERATORS]; /* by the index in step_work.op */
     struct k25_memory memory;
 
     double kernels;   /* s: everything on the GPU but collectives */
@@ -51,46 +51,48 @@ struct k25_prediction {
     double allreduce_transfer;
     double allreduce_wait;
     double other_collectives; /* s: gathers, exchanges and sends, transfer + wait */
-    double tail;              /* s that the mean rank computes behind the last collective */
-    double draft;             /* s of gpu_busy that go to the draft */
+    double tail;              /* s that the mean rank computes after the last collective */
+    double draft;             /* s of gpu_busy for the draft */
     double gpu_busy;          /* s */
     double allreduce_share;   /* allreduce / gpu_busy */
     double gaps;              /* s between kernels */
-    double host;              /* s that the host adds to the step, the wait for the last rank's tail among them */
+    double host;              /* s that the host adds to the step, including the wait for the slowest rank at its end */
     double bubble;            /* s that a rank of a pipeline waits for the other stages */
     double step;              /* s; of a pipeline: from one token of a sequence to its next */
-    double tokens_per_step;   /* accepted, of one sequence: 1 without speculation, NAN when the plan does not say */
+    double tokens_per_step;   /* of one sequence: 1 without speculation, NAN when the plan gives no acceptance */
     double tpot;              /* s: step / tokens_per_step */
     double tok_s;             /* all sequences together */
-    double launches;          /* kernels a step, collectives with them */
+    double launches;          /* kernels per step, including collectives */
     double allreduces;        /* calls a step */
 };
 
-/* Builds a question without residual tables; false when the plan does not suit architecture or machine (positions from
- * `inputs`). `draft` may be NULL where the plan needs none. */
+/* Builds a question without residual tables. `draft` may be NULL when the plan needs none, `inputs` may be NULL. Fails
+ * with K25_BAD_INPUT as k25_plan_check does, for a missing draft, and for an acceptance that cannot be read. */
 bool k25_question_make(const struct k25_architecture *architecture, const struct k25_weights *weights,
                        const struct k25_draft *draft, const struct k25_machine *machine, const struct k25_plan *plan,
                        const struct k25_inputs *inputs, struct k25_question *question, struct k25_error *error);
 
-/* Exchanges the plan and what follows from it, under the same architecture, weights, draft, machine and residuals. */
+/* Replaces the plan and what depends on it; architecture, weights, draft, machine and residuals stay. Fails as
+ * k25_question_make does. */
 bool k25_question_replan(struct k25_question *question, const struct k25_plan *plan, const struct k25_inputs *inputs,
                          struct k25_error *error);
 
+/* Computes the prediction of a question. Does not fail; a model that does not fit has memory.fits false. */
 void k25_predict(const struct k25_question *question, const struct k25_params *params,
                  struct k25_prediction *prediction);
 
-/* The same, when `prediction` is the answer to `before` by the same parameters: what the two questions share is not
- * computed again. Bit for bit what k25_predict says. Fast where only plan.context differs. */
+/* As k25_predict, when `prediction` is that of `before` with the same parameters: what the two questions have in common
+ * is not computed again. The result is bit for bit that of k25_predict. Fast when only plan.context differs. */
 void k25_predict_next(const struct k25_question *before, const struct k25_question *question,
                       const struct k25_params *params, struct k25_prediction *prediction);
 
-/* s between the start of two kernels beyond what the first one takes: inside a CUDA graph the gap of the graph; eager,
- * what the host's launches take beyond the mean kernel. */
+/* Returns the s between the end of a kernel and the start of the next: inside a CUDA graph the gap of the graph; eager,
+ * the time of a host launch beyond that of the mean kernel. */
 double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *prediction,
                       const struct k25_params *params);
 
-/* The backend that the plan (or the cheaper price, for K25_AR_FASTEST) gives an AllReduce of `rows` tokens and
- * `bytes` bytes per rank. */
+/* Returns the backend of an AllReduce of `rows` tokens and `bytes` bytes per rank: that of the plan, or the fastest for
+ * K25_AR_FASTEST. */
 enum k25_backend k25_allreduce_choice(const struct k25_question *question, double rows, double bytes,
                                       const struct k25_params *params);
 

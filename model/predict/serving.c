@@ -2,15 +2,15 @@
 
 #include <math.h>
 
-/* One replica's share of the service, and the questions that price its steps. */
+/* The share of one replica in the service, and the question for the times of its steps. */
 struct loop {
     struct k25_question question; /* the plan at the mean context of a decoding sequence */
     const struct k25_params *params;
     struct k25_prediction *prediction; /* workspace */
-    double servers;                    /* replicas that schedule for themselves */
+    double servers;                    /* replicas with separate schedulers */
     double requests;                   /* r: running on one of them */
     double chunks;                     /* C */
-    double lanes;                      /* prompts that one step can carry */
+    double lanes;                      /* prompts that one step can compute */
     double prompt;                     /* tokens to compute of one prompt */
     double cached;                     /* tokens of it found in the cache */
     double decodes;                    /* D */
@@ -24,15 +24,14 @@ struct count {
     double all;  /* N */
 };
 
-/* The step of `batch` sequences a replica, with `tokens` of prompt (0: none); between whole batches the mean of
- * both. */
+/* The step of `batch` sequences per replica, with `tokens` of prompt (0: none); linear between whole batches. */
 static double step_time(const struct loop *loop, double batch, double tokens)
 {
     struct k25_question question = loop->question;
     struct k25_plan_prefill *prefill = &question.plan.prefill;
     double time[2] = {0, 0}, below = fmax(1, floor(batch)), part = fmax(0, batch - below);
     prefill->tokens = (int)round(tokens);
-    /* Mean progress: half of the prompt but for half a chunk, on top of what was found. */
+    /* Mean progress: half of the prompt less half a chunk, after the cached tokens. */
     prefill->context = loop->cached + (loop->chunks - 1) / loop->chunks * loop->prompt / 2;
     for (int i = 0; i < 2; i++) {
         if (i == 1 && part == 0)
@@ -49,7 +48,7 @@ static struct count count_steps(const struct loop *loop, int requests)
 {
     double c = loop->chunks, d = loop->decodes, queue = 0, used = 0;
     struct count count = {0, 0, c + d};
-    if (loop->lanes > 1) { /* whoever comes rides with the next step */
+    if (loop->lanes > 1) { /* every request is in the next step */
         double late = requests / loop->lanes - (1 + c + d);
         count.idle = requests > 1;
         count.busy = requests > 1 ? fmax(0, late) : 0;
@@ -70,7 +69,7 @@ static struct count count_steps(const struct loop *loop, int requests)
     return count;
 }
 
-/* The mean place in the queue of a common start, in prompts before one's own. */
+/* The mean place in the queue of a common start: the number of prompts ahead. */
 static double first_place(const struct loop *loop)
 {
     return fmax(0, loop->requests / loop->lanes - 1) / 2;
@@ -134,7 +133,7 @@ static double prefill_wait(double requests, double service, double delay)
     return part > 0 ? wait[0] + part * (wait[1] - wait[0]) : wait[1];
 }
 
-/* Prefill on a machine of its own; `transfer` s for a cache. */
+/* Prefill on a separate machine; `transfer` s for a cache. */
 static void serve_apart(const struct loop *loop, double transfer, struct k25_serving *s)
 {
     enum { HALVINGS = 60 };
@@ -182,9 +181,9 @@ static bool check(const struct k25_question *question, const struct k25_service 
         return k25_fail(error, K25_BAD_INPUT, "%g requests of a user, expected at least 1, or 0 for a long run",
                         service->rounds);
     if (!(service->front >= 0 && service->front < INFINITY))
-        return k25_fail(error, K25_BAD_INPUT, "%g s in front of the engine, expected at least 0", service->front);
+        return k25_fail(error, K25_BAD_INPUT, "%g s before the engine, expected at least 0", service->front);
     if (service->disaggregated && !(service->transfer_gbs > 0))
-        return k25_fail(error, K25_BAD_INPUT, "the cache comes over at %g GB/s, expected more than 0",
+        return k25_fail(error, K25_BAD_INPUT, "a cache transfer at %g GB/s, expected more than 0",
                         service->transfer_gbs);
     if (question->plan.pp > 1)
         return k25_fail(error, K25_BAD_INPUT, "prefill in a pipeline (plan.pp %d) is not supported yet",
@@ -213,8 +212,8 @@ static void make_loop(const struct k25_question *question, const struct k25_para
     loop->first = service->rounds >= 1 ? 1 / service->rounds : 0;
 }
 
-/* Disaggregated, the cache holds those that decode or come over, `places` on a replica: serves as many requests as
- * keep within them, and returns how many run on all replicas. */
+/* Disaggregated, the cache of a replica has `places` for the requests that decode or are being transferred: serves as
+ * many requests as fit, and returns how many run on all replicas. */
 static double serve_within(struct loop *loop, int concurrency, double places, double transfer, struct k25_serving *s)
 {
     int low = (int)fmin(concurrency, floor(places * loop->servers));
@@ -260,7 +259,7 @@ bool k25_serve(const struct k25_question *question, const struct k25_params *par
     s->queued = service->concurrency - s->running;
     s->cache_limited = s->queued > 0;
     s->tpot = service->output > 1 ? (s->latency - s->ttft) / (service->output - 1) : NAN;
-    /* A place in the cache becomes free as often as a request ends. */
+    /* Places in the cache become free at the rate at which requests end. */
     s->wait_cache = s->latency * s->queued / s->running;
     s->front = service->front;
     s->ttft += s->wait_cache + s->front;

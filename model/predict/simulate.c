@@ -8,7 +8,7 @@
 
 #include "model/predict/internal.h"
 
-/* A simulation under way: where each rank is, and what it has done since the last collective. */
+/* The state of a simulation: the time of each rank, and its kernels since the last collective. */
 struct run {
     const struct k25_question *question;
     const struct k25_params *params;
@@ -20,7 +20,7 @@ struct run {
     double gap; /* between two kernels */
     int step;
     double now[K25_MAX_GPUS];          /* when each rank is free */
-    size_t segment[K25_MAX_OPERATORS]; /* kernels of the segment under way */
+    size_t segment[K25_MAX_OPERATORS]; /* kernels of the current segment */
     size_t length;
 };
 
@@ -40,7 +40,7 @@ static bool emit(struct run *run, int rank, size_t op, double start, double dura
     return run->visit(run->context, &event);
 }
 
-/* How much longer the segment takes on this rank, as a factor. A segment cannot shrink to nothing. */
+/* Time of the segment on this rank / its mean. A segment cannot shrink to nothing. */
 static double stretch(const struct run *run, int rank, double segment)
 {
     static const double SHORTEST = 0.05;
@@ -53,7 +53,7 @@ static double stretch(const struct run *run, int rank, double segment)
     return segment > 0 ? fmax(SHORTEST, 1 + late / segment) : 1;
 }
 
-/* Plays the kernels since the last collective on every rank. */
+/* Simulates the kernels since the last collective on every rank. */
 static bool play_segment(struct run *run)
 {
     double gap = run->gap;
@@ -96,7 +96,7 @@ static bool play_collective(struct run *run, size_t op)
 static bool play_operator(struct run *run, size_t op)
 {
     if (run->prediction->step_work.op[op].kind == K25_OP_KERNEL) {
-        /* On one GPU no collective ends a segment; its bounds mean nothing there. */
+        /* On one GPU no collective ends a segment, so its limits have no meaning. */
         bool full = run->length == K25_MAX_OPERATORS;
         if (full && !play_segment(run))
             return false;

@@ -1,8 +1,8 @@
-/* What happens between ranks: the step played out event by event on every rank.
+/* Simulation of a step, event by event on every rank.
  *
- * The prediction says what a step costs in the mean; this draws single steps. Every rank runs the operators of
- * k25_step_build in order, layer after layer. A kernel takes its price times a log-normal factor, a compute segment is
- * stretched or shortened by the arrival jitter of the rank (skew.sigma, skew.rho) and by the lag of one slow rank
+ * The prediction is the mean of a step; this draws single steps. Every rank runs the operators of k25_step_build in
+ * order, layer after layer. A kernel takes its predicted time times a log-normal factor, a compute segment is
+ * lengthened or shortened by the arrival jitter of the rank (skew.sigma, skew.rho) and by the lag of one slow rank
  * (skew.lag); a collective ends on all ranks together, its transfer after the last arrival. Produces events, not files.
  */
 #ifndef K25_MODEL_PREDICT_SIMULATE_H
@@ -15,28 +15,30 @@
 #include "model/predict/predict.h"
 
 struct k25_simulation {
-    int steps;
-    uint64_t seed;
-    double kernel_noise;   /* standard deviation of ln(duration) of one kernel, one draw for all ranks: what differs
-                              between ranks is their jitter */
-    double transfer_noise; /* the same of one collective's transfer, one draw for all ranks */
-    bool jitter;           /* draw arrivals; without, ranks differ by the lag alone */
-    int slow_rank;         /* the one that arrives skew.lag later than the others; -1: none. The mean rank takes what is
-                              predicted, so the others are ahead of it by skew.lag / n */
+    int steps;           /* at least 1 */
+    uint64_t seed;       /* of the random numbers */
+    double kernel_noise; /* standard deviation of ln(duration) of one kernel, one draw for all ranks: ranks differ only
+                            by their jitter */
+    double transfer_noise; /* the same for the transfer of one collective, one draw for all ranks */
+    bool jitter;           /* draw arrivals; without it ranks differ only by the lag */
+    int slow_rank;         /* the rank that arrives skew.lag later than the others; -1: none. The mean over ranks is the
+                              predicted time, so the others are earlier than it by skew.lag / n */
 };
 
 struct k25_sim_event {
-    int rank, step;
-    const struct k25_operator *op;
-    double start, duration; /* s since the first step began */
+    int rank, step;                /* from 0 */
+    const struct k25_operator *op; /* of the prediction */
+    double start;                  /* s since the first step began */
+    double duration;               /* s */
 };
 
-/* Called rank by rank within a segment, segments in time. False stops the simulation. */
+/* Called for the events of a segment rank by rank, and for segments in the order of time. Returning false stops the
+ * simulation. */
 typedef bool k25_sim_visit(void *context, const struct k25_sim_event *event);
 
-/* Plays `simulation->steps` steps of `prediction`, which must be k25_predict(question, params); events point at its
- * operators. The same seed gives the same events. False when the visitor stopped it, or with `error` when memory is
- * out or the plan is a pipeline. */
+/* Simulates `simulation->steps` steps of `prediction`, which must be k25_predict(question, params), and calls `visit`
+ * with `context` for each event. The same seed gives the same events. Returns false when the visitor stopped it, and
+ * fails with K25_RESOURCE when out of memory, K25_BAD_INPUT when the plan has a pipeline. */
 bool k25_simulate(const struct k25_question *question, const struct k25_params *params,
                   const struct k25_simulation *simulation, k25_sim_visit *visit, void *context,
                   const struct k25_prediction *prediction, struct k25_error *error);

@@ -148,7 +148,7 @@ void k25_output_slopes(const struct k25_question *question, const struct k25_par
     }
 }
 
-/* sd(ln time) of one operator, the wait of a collective with it. */
+/* sd(ln time) of one operator, including the wait of a collective. */
 static double operator_spread(const struct k25_question *question, const struct k25_params *params,
                               const struct k25_uncertainty *u, const struct k25_prediction *p, size_t i,
                               struct k25_part_weights *weights)
@@ -183,7 +183,7 @@ bool k25_predict_intervals(const struct k25_question *question, const struct k25
         for (size_t i = 0; i < prediction->step_work.count; i++)
             intervals->op[i] =
                 interval(prediction->op[i].time, operator_spread(question, params, u, prediction, i, weights));
-        /* A share cannot leave 0..1, whatever the first order says. */
+        /* A share stays within 0..1, which the first order does not ensure. */
         intervals->output[K25_OUT_ALLREDUCE_SHARE].high = fmin(1, intervals->output[K25_OUT_ALLREDUCE_SHARE].high);
     }
     free(slope);

@@ -1,4 +1,4 @@
-/* How sure a prediction is.
+/* The uncertainty of a prediction.
  *
  * The parameters have a joint normal distribution in their logarithms: the prior, or the posterior of a calibration.
  * To first order the logarithm of any predicted number y is then normal too:
@@ -6,7 +6,7 @@
  *     var(ln y) = g' C g + noise^2,    g_j = d ln y / d ln theta_j
  *
  * and its 90 % interval is y exp(-+1.645 sd). `noise` is the residual of one measurement that no parameter explains; it
- * belongs to numbers that a load test measures (step time and what follows from it), not to their parts.
+ * applies to numbers that a load test measures (step time and what is derived from it), not to their parts.
  */
 #ifndef K25_MODEL_PREDICT_UNCERTAINTY_H
 #define K25_MODEL_PREDICT_UNCERTAINTY_H
@@ -18,8 +18,8 @@
 #include "model/predict/predict.h"
 
 struct k25_uncertainty {
-    size_t count; /* parameters that vary */
-    int id[K25_PARAMS];
+    size_t count;                               /* parameters that vary */
+    int id[K25_PARAMS];                         /* [count], enum k25_param */
     double covariance[K25_PARAMS * K25_PARAMS]; /* count x count, of ln theta */
     double noise;                               /* relative, of one measured step time */
 };
@@ -55,26 +55,26 @@ struct k25_intervals {
     struct k25_interval op[K25_MAX_OPERATORS]; /* of the time of each operator */
 };
 
-/* Elasticities of the outputs: slope[output][parameter] = d ln output / d ln theta, exact (model/predict/slopes.h); 0
- * where an output is 0. `prediction` must be k25_predict(question, params). */
+/* Sets the elasticities of the outputs: slope[output][parameter] = d ln output / d ln theta, exact
+ * (model/predict/slopes.h); 0 where an output is 0. `prediction` must be k25_predict(question, params). */
 void k25_output_slopes(const struct k25_question *question, const struct k25_params *params,
                        const struct k25_prediction *prediction, double slope[K25_OUTPUTS][K25_PARAMS]);
 
-/* The elasticities of the step alone, a sixth of the work. TPOT has the same, tok/s the opposite. */
+/* Sets the elasticities of the step alone, a sixth of the work. TPOT has the same, tok/s the negative. */
 void k25_step_slopes(const struct k25_question *question, const struct k25_params *params,
                      const struct k25_prediction *prediction, double slope[K25_PARAMS]);
 
-/* Intervals around `prediction`, which must be k25_predict(question, params). A number that is 0 has the interval
- * [0, 0]. False when memory is out. */
+/* Computes intervals around `prediction`, which must be k25_predict(question, params). A number that is 0 has the
+ * interval [0, 0]. Fails only when out of memory (K25_RESOURCE). */
 bool k25_predict_intervals(const struct k25_question *question, const struct k25_params *params,
                            const struct k25_uncertainty *uncertainty, const struct k25_prediction *prediction,
                            struct k25_intervals *intervals, struct k25_error *error);
 
-/* g' C h: the covariance of the logarithms of two numbers with elasticities g and h, by parameter. */
+/* Returns g' C h: the covariance of the logarithms of two numbers with elasticities g and h, by parameter. */
 double k25_covariance_of(const double g[K25_PARAMS], const double h[K25_PARAMS],
                          const struct k25_uncertainty *uncertainty);
 
-/* sd(ln f) of a number with these elasticities under the same distribution, noise left out. */
+/* Returns sd(ln f) of a number f with these elasticities under the same distribution, without noise. */
 double k25_spread_of(const double slope[K25_PARAMS], const struct k25_uncertainty *uncertainty);
 
 #define K25_Z90 1.6448536269514722 /* 95 % quantile of the standard normal */

@@ -1,4 +1,4 @@
-/* One operator at a time. */
+/* Adding single operators. */
 #include <math.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 struct k25_operator *k25_add(struct k25_builder *b, enum k25_operator_id id)
 {
-    enum { BLOCK = 32 }; /* cleared together: one long run of zeros is written faster than many short ones */
+    enum { BLOCK = 32 }; /* cleared together: faster than many short runs of zeros */
     _Static_assert(K25_MAX_OPERATORS % BLOCK == 0, "the last block is a whole one");
     struct k25_operator *op = &b->step->op[b->step->count];
     if (b->step->count % BLOCK == 0)

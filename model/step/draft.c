@@ -21,8 +21,8 @@ static void add_mtp_pass(struct k25_builder *b)
     b->mtp = false;
 }
 
-/* One pass over `rows` tokens, `calls` times; with the weights when it is the `first`. The target's
- * vocabulary is in `slices`. */
+/* One pass over `rows` tokens, `calls` times; its weights are counted when it is the `first`. The vocabulary of the
+ * target is in `slices`. */
 static void add_pass(struct k25_builder *b, double calls, double rows, bool first, int slices)
 {
     bool mtp = b->plan->speculation.method == K25_SPEC_MTP;
@@ -41,7 +41,7 @@ static void add_pass(struct k25_builder *b, double calls, double rows, bool firs
     k25_add_head(b);
     for (size_t i = from; i < b->step->count; i++) {
         struct k25_operator *op = &b->step->op[i];
-        /* Embedding and head of a module are the target's, where their slices are the same. */
+        /* A module uses embedding and head of the target if their slices are the same. */
         bool borrowed = mtp && slices == b->tp && (op->n == 0 || op->n == (double)b->architecture->vocabulary / b->tp);
         op->copies = first && !borrowed ? op->copies : 0;
     }
@@ -55,7 +55,7 @@ void k25_add_draft(struct k25_builder *b)
 {
     const struct k25_plan_speculation *speculation = &b->plan->speculation;
     const struct k25_plan plan = k25_draft_plan(b->plan);
-    if (speculation->method == K25_SPEC_NGRAM) /* looks the draft up in the text: no kernel */
+    if (speculation->method == K25_SPEC_NGRAM) /* a lookup in the text: no kernel */
         return;
     struct k25_builder main = *b;
     if (speculation->method != K25_SPEC_MTP) {
@@ -70,7 +70,7 @@ void k25_add_draft(struct k25_builder *b)
     if (speculation->method == K25_SPEC_EAGLE3) {
         b->rows = verified;
         add_fusion(b);
-        b->widen = 2; /* the first layer sees the embedding and the hidden state side by side */
+        b->widen = 2; /* the first layer reads the embedding and the hidden state, concatenated */
     }
     add_pass(b, 1, verified, true, main.tp);
     b->layers = "draft again";

@@ -64,8 +64,8 @@ static void add_routed_experts(struct k25_builder *b, const struct k25_placement
         op->call.launches = op->call.items = 0;
 }
 
-/* Tokens to the ranks of their experts, or back. A token goes to R (1 - (1 - 1/R)^K) of R ranks; those that are not its
- * own cost a transfer. */
+/* Tokens to the ranks of their experts, or back. A token goes to R (1 - (1 - 1/R)^K) of R ranks; all but
+ * its own rank need a transfer. */
 static void add_dispatch(struct k25_builder *b, enum k25_operator_id id, enum k25_operator_kind gathering)
 {
     const struct k25_plan *plan = b->plan;
@@ -76,7 +76,7 @@ static void add_dispatch(struct k25_builder *b, enum k25_operator_id id, enum k2
         k25_add_collective(b, id, gathering, hidden);
         return;
     }
-    double shards = ranks / ep; /* ranks that hold columns of one expert */
+    double shards = ranks / ep; /* ranks that share the columns of one expert */
     double groups = ep * (1 - pow(1 - 1 / ep, b->architecture->moe.experts_per_token));
     k25_add_collective(b, id, K25_OP_ALLTOALL, groups * shards * (ranks - 1) / ranks * hidden);
 }

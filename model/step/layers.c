@@ -55,7 +55,7 @@ void k25_add_layers(struct k25_builder *b)
     enum k25_part part = b->part;
     for (size_t i = 0; i < b->architecture->layer_groups; i++) {
         const struct k25_layers *layers = &b->architecture->layers[i];
-        int wider = b->widen > 1 && layers->count > 1; /* the first layer alone, then those that are not wider */
+        int wider = b->widen > 1 && layers->count > 1; /* the wider first layer alone, then the others */
         if (wider)
             add_group(b, layers, 1, passes, part);
         b->widen = wider ? 1 : b->widen;

@@ -1,7 +1,7 @@
-/* What a step is made of: which operators there are, and what is known of one in a step.
+/* The operators of a step: their list, and the work of one in a step.
  *
- * A new operator is its line in K25_OPERATOR_LIST, the line of a builder that adds it (model/step/attention.c and its
- * neighbours) and its row in calib/rules/operators.c, which says what profilers call its kernel.
+ * A new operator is a line in K25_OPERATOR_LIST, a line in the file of this folder that adds it (attention.c, ffn.c,
+ * ...) and a row in calib/rules/operators.c, which gives the name of its kernel in profiles.
  */
 #ifndef K25_MODEL_STEP_OPERATOR_H
 #define K25_MODEL_STEP_OPERATOR_H
@@ -93,7 +93,7 @@ enum k25_operator_kind {
 
 enum k25_part { K25_PART_ATTENTION, K25_PART_FFN, K25_PART_HEAD, K25_PART_DRAFT, K25_PARTS };
 
-/* Who takes part in a collective. */
+/* The ranks of a collective. */
 enum k25_ranks {
     K25_RANKS_TP,   /* the tp ranks of a replica and stage */
     K25_RANKS_DCP,  /* the ranks that share a cache */
@@ -107,19 +107,19 @@ extern const char *const k25_part_names[K25_PARTS + 1];
 
 struct k25_operator {
     enum k25_operator_id id;
-    const char *layers; /* which group of layers: "dense", "moe"; "" for what runs once a step */
+    const char *layers; /* group of layers: "dense", "moe"; "" for what runs once a step; static */
     enum k25_part part;
     enum k25_operator_kind kind;
     enum k25_ranks ranks; /* collectives */
     double calls;         /* a step */
-    double copies;        /* layers that hold weights of this operator: calls, unless a draft runs it more than once */
-    bool beside;          /* runs on a second stream, beside the routed experts */
+    double copies;        /* layers with weights of this operator: calls, unless a draft runs it more than once */
+    bool beside;          /* runs on a second stream, concurrent with the routed experts */
     struct k25_kernel_call call; /* K25_OP_KERNEL: the work of one call */
-    double message;  /* collectives, bytes per rank of one call: AllReduce the full buffer, gather what a rank gives,
-                        reduce-scatter what a rank keeps, all-to-all all that a rank sends */
+    double message;  /* collectives, bytes per rank of one call: AllReduce the full buffer, gather what a rank
+                        contributes, reduce-scatter what a rank keeps, all-to-all what a rank sends in total */
     double rows;     /* tokens through one call, after padding to the graph */
-    double n, k;     /* a product's shape y[rows,n] = x[rows,k] W; 0 elsewhere */
-    double resident; /* bytes of weights that the rank holds for one call */
+    double n, k;     /* shape of a product y[rows,n] = x[rows,k] W; 0 for others */
+    double resident; /* bytes of weights of one call in the memory of the rank */
     double read;     /* bytes of weights that one call reads */
 };
 

@@ -66,7 +66,7 @@ void k25_placement_slopes(const struct k25_moe *moe, const struct k25_plan *plan
     k25_ep_load_growth(experts, top, tokens, cv, plan->ep, plan->redundant_experts, &load);
     slopes->distinct_tokens = tokens * load.distinct_max;
     slopes->pairs_tokens = tokens * copies * load.pairs_max;
-    /* pairs = rows x what one distinct token brings: its tokens also divide */
+    /* pairs = rows x pairs of one distinct token: the tokens also divide */
     k25_ep_load(experts, top, tokens, cv, plan->ep, plan->redundant_experts, &load);
     slopes->pairs_tokens -= copies * load.pairs_max;
 }

@@ -8,7 +8,7 @@
 
 #define LEAST_NU 1e-3 /* the widest Beta: nearly 0 or 1 */
 
-/* A value and its derivative in whichever of cv and the tokens has the derivative 1. */
+/* A value and its derivative, in cv or in the tokens: the variable whose own derivative is 1. */
 struct dual {
     double v, d;
 };
@@ -70,12 +70,12 @@ static struct dual raised(struct dual a, double power)
     return (struct dual){v, power * v / a.v * a.d};
 }
 
-/* What every part of one question shares. */
+/* Shared by the parts of one call. */
 struct placing {
     double experts, k, mu, ranks;
     double d1, d2, d3; /* E[Z^i], Z the largest of `ranks` standard normals */
     struct dual tokens, cv;
-    bool slope; /* whether derivatives are asked for: the digamma functions cost more than the values */
+    bool slope; /* compute derivatives: the digamma functions cost more than the values */
 };
 
 struct loads {
@@ -153,7 +153,7 @@ double k25_distinct_experts_growth(int experts, int experts_per_token, double to
 /* E[Z^2] and E[Z^3] of the largest of n standard normals, as k25_normal_max integrates E[Z]. */
 static void normal_max_powers(int n, double *second, double *third)
 {
-    switch (n) { /* the sizes of a group that machines have */
+    switch (n) { /* the group sizes of real machines */
     case 2:
         *second = 1;
         *third = 1.4104739588693908;
@@ -235,12 +235,12 @@ static void binomial_max(double m, double h, int ranks, double sum[ORDERS])
     }
 }
 
-/* The fullest of R ranks of m experts after one token, which takes k of them at random. Coefficients of a power of
+/* The fullest of R ranks of m experts after one token with k random experts. Coefficients of a power of
  * a polynomial by Miller's recurrence: n c_n = sum_i (i (R+1) - n) a_i c_{n-i} with a_0 = 1. */
 static double one_token_max(double m, int k, int ranks)
 {
     enum { MOST = 64 };
-    if (k > MOST) /* no router picks as many, and the approximation needs no help there */
+    if (k > MOST) /* no router selects as many, and the approximation is accurate there */
         return NAN;
     double a[MOST + 1] = {1}, c[MOST + 1] = {1}, all = 1, sum = 0;
     for (int i = 1; i <= k; i++) {
@@ -270,14 +270,14 @@ static double bounded_sum(const double s[ORDERS], double experts, double h, doub
     double fixed_sum = a2 * v * s[2] + v * skew * s[3] / (3 * square) + v * v * s[4] / (8 * square);
     double slope_of_it = a2 * (skew * s[2] + v * s[3]) + ((1 - 6 * v) * s[3] + v * skew * s[4]) / (3 * square) +
                          (2 * v * skew * s[4] + v * v * s[5]) / (8 * square);
-    /* The expansion is in powers of 1 / variance: it fades where less than about two is left of that. */
+    /* The expansion is in powers of 1 / variance: it is faded out where the variance is less than about two. */
     double variance = experts * v, cube = variance * variance * variance, room = 16 + cube * variance;
     double share = cube * variance / room, slope_of_share = 64 * cube / (room * room) * experts * skew;
     *slope = s[1] + share * slope_of_it + slope_of_share * fixed_sum;
     return s[0] + share * fixed_sum;
 }
 
-/* The fullest rank's count when `touched` of `slots` equal slots are, with the exact one for one token. */
+/* The count of the fullest rank when `touched` of `slots` equal slots are touched, exact for one token. */
 static struct dual distinct_max(const struct placing *p, double slots, struct dual touched, double exact)
 {
     double h = fmin(touched.v / slots, 1 - 1e-15), first = p->k / slots, m = ceil(slots / p->ranks), unused, slope;
@@ -292,7 +292,7 @@ static struct dual distinct_max(const struct placing *p, double slots, struct du
     return (struct dual){value, slope * touched.d / slots};
 }
 
-/* What the fullest rank holds beyond the mean, from the cumulants k[2..4] of a rank's pairs. */
+/* The pairs of the fullest rank above the mean, from the cumulants k[2..4] of a rank's pairs. */
 static struct dual pairs_excess(const struct placing *p, const struct dual k[5])
 {
     struct dual s = square_root(k[2]);
@@ -304,8 +304,8 @@ static struct dual pairs_excess(const struct placing *p, const struct dual k[5])
     return times(s, factor);
 }
 
-/* The fullest rank's pairs: while few experts are picked twice, in step with its distinct experts, then by the
- * cumulants k of a rank's pairs. */
+/* The pairs of the fullest rank: proportional to its distinct experts while few experts are selected twice, then from
+ * the cumulants k of a rank's pairs. */
 static struct dual pairs_max(const struct placing *p, const struct loads *l, const struct dual k[5])
 {
     struct dual mean = scaled(p->tokens, p->k / p->ranks), repeat = over(mean, l->distinct_mean);
@@ -352,7 +352,7 @@ static void make_copies(const struct placing *p, double redundant, struct copies
     c->redundant = redundant;
     c->split = over(fixed(redundant), plus(fixed(1), scaled(over(cv2, plus(fixed(1), scaled(cv2, 0.08))), x)));
     c->popular = scaled(plus(fixed(1), plus(scaled(p->cv, k0), scaled(cv2, L - k0))), p->mu);
-    if (c->popular.v > 0.95) /* a probability, also where the fit was never looked at */
+    if (c->popular.v > 0.95) /* a probability, also outside the range of the fit */
         c->popular = fixed(0.95);
     c->excess = scaled(plus(scaled(p->cv, 0.5), scaled(cv2, 0.45)), p->mu);
     if (c->excess.v > c->popular.v)
@@ -387,12 +387,12 @@ static struct dual noise_share(const struct placing *p, double slots, struct dua
     struct dual share = over(minus(idle, idle_twice), times(idle, rest(idle)));
     double n = slots / p->ranks, crowd = pow(p->tokens.v * p->k / slots / (0.12 * n * n), 1.6);
     struct dual uneven = {-expm1(-crowd), exp(-crowd) * 1.6 * crowd / p->tokens.v * p->tokens.d};
-    if (share.v < 0) /* copies overdone, far beyond the spreads that they were fitted to */
+    if (share.v < 0) /* far more copies than in the fit */
         share = fixed(0);
     return plus(share, times(rest(share), uneven));
 }
 
-/* Cumulants of a rank's pairs when popularity is balanced: near-Poisson noise, and what balancing leaves. */
+/* Cumulants of a rank's pairs when popularity is balanced: near-Poisson noise, and the remaining imbalance. */
 static void balanced_cumulants(const struct placing *p, const struct copies *c, double slots, struct dual k[5])
 {
     double R = p->ranks, one = p->k / R, n = slots / R;
@@ -407,7 +407,7 @@ static void balanced_cumulants(const struct placing *p, const struct copies *c, 
     k[4] = times(noise, rest(scaled(times(w, rest(w)), 6)));
 }
 
-/* More than one rank, fewer picks than experts, at least one token. */
+/* For more than one rank, fewer experts per token than experts, at least one token. */
 static void load_balanced(const struct placing *p, double redundant, struct loads *out)
 {
     double slots = p->experts + redundant;

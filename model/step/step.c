@@ -4,8 +4,8 @@
 
 #include "model/step/internal.h"
 
-/* Sequences and tokens of one rank: the batch over replicas, micro-batches and, where attention is data-parallel, the
- * ranks; the one with the most counts. */
+/* Sequences and tokens of one rank: the batch divided over replicas, micro-batches and, where attention is
+ * data-parallel, ranks, rounded up. */
 static void count_tokens(const struct k25_plan *plan, struct k25_step *step)
 {
     int drafted = plan->speculation.method == K25_SPEC_NONE ? 0 : plan->speculation.tokens;
@@ -58,7 +58,7 @@ void k25_step_build(const struct k25_architecture *architecture, const struct k2
     b.queries = (step->tokens - plan->prefill.tokens) / step->sequences;
     b.logits = step->tokens - plan->prefill.tokens;
     b.prefill = plan->prefill.tokens > 0;
-    b.pinned = plan->levers.l2_pinned_mib * 1048576 * plan->pp; /* every stage has an L2 of its own */
+    b.pinned = plan->levers.l2_pinned_mib * 1048576 * plan->pp; /* every stage has its own L2 */
     k25_add_embedding(&b);
     k25_add_layers(&b);
     b.layers = "";

@@ -1,10 +1,10 @@
-/* The step: the operators of one decode step on one rank, in the order they run.
+/* The step: the operators of one decode step on one rank, in the order in which they run.
  *
- * Built from the architecture, its weights, the machine and the plan; no parameter but the routing has a say in
- * how much work there is. What the work costs is asked of hw (model/predict/predict.h).
+ * Built from the architecture, its weights, the machine and the plan; of the parameters only those of the routing
+ * change the amount of work. The time of the work is computed in model/predict/predict.h.
  *
- * Under pipeline parallelism the operators are those of one micro-batch on its way through all stages. A speculating
- * step first drafts (the first pass takes in the tokens that the last step verified, k-1 more add a token each), then
+ * Under pipeline parallelism the operators are those of one micro-batch through all stages. A step with speculation
+ * first drafts (the first pass processes the tokens that the last step verified, k-1 more add a token each), then
  * verifies k+1 tokens of every sequence.
  */
 #ifndef K25_MODEL_STEP_STEP_H
@@ -21,17 +21,17 @@
 #include "model/plan/plan.h"
 #include "model/step/operator.h"
 
-/* A second, small model that drafts. */
+/* The draft model. Owns nothing. */
 struct k25_draft {
     const struct k25_architecture *architecture;
     const struct k25_weights *weights;
 };
 
-/* The work of an operator that follows the context: attention over the cache, an indexer's scores and its pick. */
+/* The work of an operator that depends on the context: attention over the cache, scores and selection of an indexer. */
 struct k25_context_work {
     size_t op;                      /* index of the operator */
     struct k25_attention_work work; /* its context is min(plan.context, limit) / ranks */
-    double limit;                   /* tokens that the layer looks at: its window, the indexer's pick, INFINITY */
+    double limit;                   /* tokens that the layer reads: its window, top-k of the indexer, INFINITY */
     double ranks;                   /* that share the cache */
 };
 
@@ -40,25 +40,26 @@ struct k25_context_work {
 #define K25_MAX_CONTEXT_WORK 80
 
 struct k25_step {
-    size_t count;
-    struct k25_operator op[K25_MAX_OPERATORS];
-    int layers;          /* of the model */
+    size_t count;                              /* operators */
+    struct k25_operator op[K25_MAX_OPERATORS]; /* [count], in the order in which they run */
+    int layers;                                /* of the model */
     int sequences;       /* on one rank: of one replica and micro-batch, of one rank when attention is data-parallel */
-    int tokens;          /* T of them: (k+1) a sequence, and the prompt tokens that ride along */
+    int tokens;          /* T of them: k+1 per sequence, and the prompt tokens in the step */
     int rows;            /* T after padding to a captured graph */
     double experts;      /* distinct experts a layer touches; 0 without experts */
-    double experts_rank; /* of those, on the rank with the most */
+    double experts_rank; /* of those, on the fullest rank */
     double kv_per_token; /* bytes of cache a token takes on one rank, all layers */
     double state_per_sequence; /* bytes of recurrent state a sequence takes on one rank, all layers */
     size_t context_works;      /* operators that change with plan.context when nothing else does */
     struct k25_context_work context_work[K25_MAX_CONTEXT_WORK];
 };
 
-/* The call of such an operator under a plan, by the kernel class that it has. */
+/* Returns the call of an operator of class `class` that depends on the context, with the context of `plan`. */
 struct k25_kernel_call k25_context_call(enum k25_kernel_class class, const struct k25_context_work *work,
                                         const struct k25_plan *plan, const struct k25_params *params);
 
-/* `draft` is read for K25_SPEC_EAGLE3 and K25_SPEC_DRAFT, else NULL. */
+/* Builds the step of a plan that has passed k25_plan_check. `draft` is read for K25_SPEC_EAGLE3 and K25_SPEC_DRAFT,
+ * else it may be NULL. `step` owns nothing. */
 void k25_step_build(const struct k25_architecture *architecture, const struct k25_weights *weights,
                     const struct k25_draft *draft, const struct k25_machine *machine, const struct k25_plan *plan,
                     const struct k25_params *params, struct k25_step *step);

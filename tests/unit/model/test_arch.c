@@ -132,7 +132,7 @@ static void mistakes_have_a_position(void **state)
         {"window: 128}", "indexer: true}\nindexer: {heads: 1, dim: 2, topk: 3}",
          "a.yaml:10:51: architecture.layers[1].indexer: an indexer works on mla attention, not on gqa"},
         {"window: 128", "shared_indexer: true",
-         "a.yaml:10:58: architecture.layers[1].shared_indexer: expected indexer: true beside it, and other layers with "
+         "a.yaml:10:58: architecture.layers[1].shared_indexer: expected indexer: true with it, and other layers with "
          "an indexer to share"},
         {"ffn: dense", "ffn: moe",
          "a.yaml:12:23: architecture.dense.intermediate: no entry of 'layers' uses the section 'dense'"},

@@ -174,7 +174,7 @@ static void dcp_refusals(void **state)
     refuse(&box, "plan.dcp: 3 does not divide the 8 ranks of plan.tp");
     box.plan.dcp = 2;
     box.plan.attention_dp = true;
-    refuse(&box, "plan.dcp: ranks with sequences of their own share no cache, expected 1 beside "
+    refuse(&box, "plan.dcp: ranks with separate sequences share no cache, expected 1 with "
                  "plan.attention_dp, found 2");
 }
 

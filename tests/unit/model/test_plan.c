@@ -242,7 +242,7 @@ static void caches_that_cannot_be_shared_are_refused(void **state)
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1,\n dcp: 3}",
            "plan.yaml:2:7: plan.dcp: 3 does not divide the 8 ranks of plan.tp");
     refuse(kimi, int4, "{tp: 8, batch: 1, context: 1, attention_dp: true,\n dcp: 2}",
-           "plan.yaml:2:7: plan.dcp: ranks with sequences of their own share no cache, expected 1 beside "
+           "plan.yaml:2:7: plan.dcp: ranks with separate sequences share no cache, expected 1 with "
            "plan.attention_dp, found 2");
     /* 8 key-value heads on 8 ranks: nothing is held twice; 4 on 8: in pairs */
     refuse("minimax-m2.5", "fp8", "{tp: 8, batch: 1, context: 1,\n dcp: 2}",

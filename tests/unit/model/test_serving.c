@@ -375,11 +375,11 @@ static void test_errors(void **state)
     refuse(&box, &bad, K25_BAD_INPUT, "0.5 requests of a user, expected at least 1, or 0 for a long run");
     bad = good;
     bad.front = NAN;
-    refuse(&box, &bad, K25_BAD_INPUT, "nan s in front of the engine, expected at least 0");
+    refuse(&box, &bad, K25_BAD_INPUT, "nan s before the engine, expected at least 0");
     bad = good;
     bad.disaggregated = true;
     bad.transfer_gbs = 0;
-    refuse(&box, &bad, K25_BAD_INPUT, "the cache comes over at 0 GB/s, expected more than 0");
+    refuse(&box, &bad, K25_BAD_INPUT, "a cache transfer at 0 GB/s, expected more than 0");
     bad = simple(1, 250000, 100, 0);
     refuse(&box, &bad, K25_NEGATIVE,
            "not one sequence of 250050 tokens fits in memory; `k25sim predict` says by how much");
