@@ -78,7 +78,7 @@ static enum k25_bound largest(const struct k25_kernel_cost *cost)
     return bound;
 }
 
-/* (a^p + b^p + c^p)^(1/p). A fit asks millions of times, and p is 4 unless somebody says otherwise. */
+/* (a^p + b^p + c^p)^(1/p), with a fast path for the usual p = 4: a fit calls it millions of times. */
 static double norm(double p, double a, double b, double c)
 {
     if (p != 4) {
@@ -119,7 +119,7 @@ struct k25_kernel_call k25_gemm_call(enum k25_kernel_class class, double m, doub
                                      const struct k25_params *params)
 {
     static const double TILE = 64, ACTIVATION = 2;
-    /* cuBLAS and Marlin split K over thread blocks, the more the longer it is; CUTLASS FP8 and FP4 do not. */
+    /* cuBLAS and Marlin split K over thread blocks, a longer K into more; CUTLASS FP8 and FP4 do not. */
     bool splits = class == K25_KERNEL_GEMM_BF16 || class == K25_KERNEL_GEMM_INT4;
     double half = params->value[K25_K_SPLIT];
     return (struct k25_kernel_call){
@@ -165,8 +165,8 @@ struct k25_kernel_call k25_moe_call(enum k25_kernel_class class, const struct k2
     if (distinct <= 0)
         return (struct k25_kernel_call){.class = class, .launches = 1, .items = work->local};
     double blocks = work->blocks > 0 ? work->blocks : distinct * ceil(work->pairs / distinct / block);
-    /* Loads that only a mean is known of: an expert's further blocks come one by one as its load grows, whatever the
-     * block, not for all experts in the same step. */
+    /* When only the mean load is known: loads differ, so the further blocks of experts grow smoothly with the mean
+     * load, independent of the block size, and not in one step for all experts. */
     double further = work->blocks > 0 ? blocks - distinct : fmax(0, work->pairs / FURTHER_ROWS - distinct);
     double reread = params->value[K25_MOE_REREAD], read = distinct + reread * further;
     bool mean = work->blocks <= 0, grows = further > 0;
@@ -186,7 +186,7 @@ struct k25_kernel_call k25_moe_call(enum k25_kernel_class class, const struct k2
     };
 }
 
-/* The smallest power of two that is not below x. */
+/* The smallest power of two >= x. */
 static double power_of_two(double x)
 {
     return x <= 1 ? 1 : exp2(ceil(log2(x)));
@@ -195,8 +195,8 @@ static double power_of_two(double x)
 struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const struct k25_params *params)
 {
     static const double BLOCK = 16;
-    double walks = work->sequences * (work->apart ? work->rows : 1);
-    double blocks = ceil(work->heads * (work->apart ? 1 : work->rows) / BLOCK);
+    double walks = work->sequences * (work->separate_rows ? work->rows : 1);
+    double blocks = ceil(work->heads * (work->separate_rows ? 1 : work->rows) / BLOCK);
     double parts = power_of_two(floor(work->context / params->value[K25_MLA_SPLIT_TOKENS]));
     double splits = work->splits > 0 ? work->splits : fmin(parts, 2 * work->sms);
     double waves = ceil(walks * blocks * splits / work->sms);
@@ -209,7 +209,7 @@ struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const
         .flops = 2 * walks * blocks * BLOCK * work->context * (work->key_dim + work->value_dim),
         .serial = waves * work->context / splits,
         .shape = {walks, work->context, work->heads},
-        /* A count that graphs were captured with; powers of two and whole waves move by no small change. */
+        /* Only the split count of a captured graph is continuous; powers of two and whole waves are constant here. */
         .elasticity = {.serial_param = K25_MLA_SPLITS, .serial = work->splits > 0 ? -1 : 0},
     };
 }
@@ -217,14 +217,14 @@ struct k25_kernel_call k25_mla_call(const struct k25_attention_work *work, const
 struct k25_kernel_call k25_gqa_call(const struct k25_attention_work *work, const struct k25_params *params)
 {
     static const double BLOCK = 16, BLOCKS_PER_SM = 2, HEAD_DIM = 128;
-    double walks = work->sequences * (work->apart ? work->rows : 1);
-    double blocks = ceil(work->heads / work->kv_heads * (work->apart ? 1 : work->rows) / BLOCK);
+    double walks = work->sequences * (work->separate_rows ? work->rows : 1);
+    double blocks = ceil(work->heads / work->kv_heads * (work->separate_rows ? 1 : work->rows) / BLOCK);
     double tiles = walks * work->kv_heads * blocks;
     double slots = work->sms * BLOCKS_PER_SM;
     double longest = ceil(work->context / params->value[K25_GQA_SPLIT_TOKENS]);
     double splits = work->splits > 0 ? work->splits : fmax(1, fmin(floor(slots / tiles), longest));
     double waves = fmax(1, tiles * splits / slots);
-    /* A split walks whole blocks: cutting a context in two shortens nothing below the smallest split. */
+    /* A split is at least the smallest split long: more splits of a short context do not shorten the serial loop. */
     double least = params->value[K25_GQA_SPLIT_TOKENS];
     double walked = fmax(work->context / splits, fmin(work->context, least));
     return (struct k25_kernel_call){
@@ -265,7 +265,7 @@ struct k25_kernel_call k25_linear_call(double sequences, double rows, double hea
 struct k25_kernel_call k25_prefill_call(enum k25_kernel_class class, double tokens, double context, double reach,
                                         double heads, double key_dim, double value_dim, double cache_bytes)
 {
-    double seen = fmin(context + tokens / 2, reach); /* causal: the mean token sees half of its own chunk */
+    double seen = fmin(context + tokens / 2, reach); /* causal: the mean token attends to half of its own chunk */
     return (struct k25_kernel_call){
         .class = class,
         .launches = 1,

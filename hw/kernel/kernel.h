@@ -114,7 +114,7 @@ struct k25_kernel_call k25_moe_call(enum k25_kernel_class class, const struct k2
 /* Decode attention over a cache, one step of `sequences` sequences with `rows` query rows each. */
 struct k25_attention_work {
     double sequences, rows;    /* sequences on this rank, query rows of each */
-    bool apart;                /* each row of a sequence reads the cache separately, like a sequence of one row */
+    bool separate_rows;        /* each row of a sequence reads the cache separately, like a sequence of one row */
     double context;            /* tokens read of each sequence's cache */
     double heads;              /* query heads on this rank */
     double kv_heads;           /* key-value heads on this rank (grouped-query only) */

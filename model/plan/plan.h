@@ -90,7 +90,7 @@ enum k25_expert_exchange {
     K25_EXPERT_EXCHANGES,
 };
 
-/* The limits above which NCCL is called instead of a custom kernel; one of the two is enough. */
+/* Limits of a custom kernel: it is called while a message is within at least one of them, NCCL otherwise. */
 struct k25_allreduce_limit {
     double max_bytes; /* per rank of the full buffer */
     int max_rows;     /* tokens */

@@ -5,8 +5,8 @@
 
 #include "model/plan/speculation.h"
 
-/* The links as the levers of the plan have them. A group that is there for the same ranks and levers stays: walking the
- * graph takes longer than the rest of a prediction. */
+/* Computes the groups under the levers of the plan. A group for the same ranks and levers is kept: searching the graph
+ * takes longer than the rest of a prediction. */
 static bool make_group(const struct k25_question *question, const struct k25_plan *plan, int ranks,
                        struct k25_group *group, struct k25_error *error)
 {
@@ -96,13 +96,12 @@ static enum k25_backend cheapest_protocol(const struct k25_question *question, e
     return best;
 }
 
-/* Left to itself NCCL keeps LL up to a size and never takes LL128 on PCIe. Where NCCL_PROTO names all three, it takes
- * the cheapest. */
+/* By default NCCL uses LL up to a size and never LL128 on PCIe. If NCCL_PROTO names all three, it uses the fastest. */
 static enum k25_backend nccl_protocol(const struct k25_question *question, enum k25_operator_kind kind,
                                       enum k25_ranks ranks, double bytes, const struct k25_params *params)
 {
     if (kind == K25_OP_ALLTOALL || kind == K25_OP_SEND)
-        return K25_BACKEND_NCCL_SIMPLE; /* sends and receives have no other */
+        return K25_BACKEND_NCCL_SIMPLE; /* the only protocol of sends and receives */
     switch (question->plan.allreduce.protocol) {
 #define X(id, key, words)                                                                                              \
     case K25_PROTO_##id:                                                                                               \
@@ -115,11 +114,11 @@ static enum k25_backend nccl_protocol(const struct k25_question *question, enum 
     case K25_PROTOCOLS:
         break;
     }
-    /* A gather's size is that of the buffer it fills. */
+    /* The size of a gather is that of the gathered buffer. */
     return k25_nccl_protocol(kind == K25_OP_ALLREDUCE ? bytes : bytes * question->group[ranks].n, params);
 }
 
-/* Of NCCL and the custom kernels that the machine can run; of equals NCCL. */
+/* The fastest of NCCL and the custom kernels that the machine can run; of equals NCCL. */
 static enum k25_backend fastest_allreduce(const struct k25_question *question, enum k25_backend nccl, double bytes,
                                           const struct k25_params *params)
 {
@@ -171,7 +170,7 @@ static void price_kernel(const struct k25_question *question, const struct k25_o
     struct k25_kernel_call call = op->call;
     call.serial /= clocked->clock;
     struct k25_kernel_cost cost = k25_kernel_cost(&call, &clocked->gpu, params);
-    if (op->beside) /* what overlaps is everything but the memory traffic */
+    if (op->beside) /* everything but the memory traffic overlaps */
         cost.time = fmin(cost.time, cost.memory), cost.floor = 0;
     double factor = question->residuals == NULL ? 1 : exp(k25_residual(question->residuals, &op->call));
     priced->time = op->calls * factor * cost.time;
@@ -192,7 +191,7 @@ double k25_wait_share(const struct k25_plan *plan, const struct k25_operator *op
     return free ? 0 : plan->levers.skew;
 }
 
-/* One collective as it is priced: layers repeat few different ones. */
+/* The time of one collective, cached: layers repeat few different ones. */
 struct quote {
     enum k25_operator_kind kind;
     enum k25_ranks ranks;
@@ -221,7 +220,7 @@ static const struct quote *quote(const struct k25_question *question, const stru
     return q;
 }
 
-/* `segment`: what the mean rank computed since it left the last collective. */
+/* `segment`: s that the mean rank computed since the last collective. */
 static void price_collective(const struct k25_question *question, const struct k25_operator *op,
                              const struct quote *quote, double segment, const struct k25_params *params,
                              struct k25_priced *priced)
@@ -322,8 +321,8 @@ double k25_host_work(const struct k25_question *question, const struct k25_param
     return work;
 }
 
-/* A token of a micro-batch goes through all stages; the slowest stage takes every micro-batch in turn. What is longer
- * sets the step, the rest is bubble. */
+/* A token of a micro-batch passes all stages; the slowest stage processes every micro-batch in turn. The longer of the
+ * two is the step, the rest is bubble. */
 double k25_pipeline_factor(const struct k25_plan *plan, const struct k25_prediction *p)
 {
     double through = 1.0 / k25_microbatches(plan), slowest = k25_stage_share(plan, p->step_work.layers);
@@ -343,13 +342,13 @@ double k25_launch_gap(const struct k25_plan *plan, const struct k25_prediction *
                                            : params->value[K25_GRAPH_GAP];
 }
 
-/* From priced operators to the step. */
+/* Sums the times of the operators to the step. */
 static void conclude(const struct k25_question *question, const struct k25_params *params, struct k25_prediction *p)
 {
     const struct k25_plan *plan = &question->plan;
     sum_operators(p);
     p->gaps = k25_launch_gap(plan, p, params) * p->launches;
-    /* The next step starts when the last rank is through with this one. */
+    /* The next step starts when the last rank has finished this one. */
     p->host = k25_host_work(question, params, p) +
               plan->levers.skew * k25_wait_time(question->group[K25_RANKS_TP].n, p->tail, params);
     p->bubble = (k25_pipeline_factor(plan, p) - 1) * (p->gpu_busy + p->gaps);
@@ -370,7 +369,7 @@ void k25_predict(const struct k25_question *question, const struct k25_params *p
     conclude(question, params, p);
 }
 
-/* Whether the questions differ in the context at most. Padding that differs only costs the short cut. */
+/* Whether the questions differ at most in the context. Different padding bytes only lose the fast path. */
 static bool same_but_context(const struct k25_question *a, const struct k25_question *b)
 {
     struct k25_plan plan = a->plan;
@@ -380,7 +379,7 @@ static bool same_but_context(const struct k25_question *a, const struct k25_ques
            a->residuals == b->residuals && memcmp(&plan, &b->plan, sizeof plan) == 0;
 }
 
-/* Prices the kernel anew, and the wait at the end of its segment. */
+/* Recomputes the time of the kernel and the wait at the end of its segment. */
 static void reprice(const struct k25_question *question, size_t at, const struct k25_clocked *clocked,
                     const struct k25_params *params, struct k25_prediction *p)
 {

@@ -93,7 +93,7 @@ static void serve_together(const struct loop *loop, struct k25_serving *s)
 {
     double others = loop->requests - 1, c = loop->chunks, d = loop->decodes;
     struct count count = count_all(loop);
-    double beside = others * d / count.all, arrivals = others / count.all;
+    double decoding = others * d / count.all, arrivals = others / count.all;
     double chunk = loop->prompt / c, met = chunk, share;
     if (loop->lanes > 1) {
         share = 1 - pow(1 - 1 / count.all, others);
@@ -106,11 +106,11 @@ static void serve_together(const struct loop *loop, struct k25_serving *s)
         share = d > 0 ? fmin(1, fmax(0, (others * c - count.busy) / d)) : 0;
         s->chunk_share = s->prefill_utilisation = fmin(1, loop->requests * c / count.all);
     }
-    double own = step_time(loop, beside, chunk);
-    s->step = step_time(loop, 1 + beside, 0);
-    s->step_chunk = step_time(loop, 1 + beside, met);
+    double own = step_time(loop, decoding, chunk);
+    s->step = step_time(loop, 1 + decoding, 0);
+    s->step_chunk = step_time(loop, 1 + decoding, met);
     s->chunk_tokens = chunk;
-    s->wait_prefill = count.busy * own + (count.idle > 0 ? count.idle * step_time(loop, beside, 0) : 0);
+    s->wait_prefill = count.busy * own + (count.idle > 0 ? count.idle * step_time(loop, decoding, 0) : 0);
     s->prefill = c * own;
     s->ttft = s->wait_prefill + s->prefill;
     s->latency = s->ttft + d * (share * s->step_chunk + (1 - share) * s->step);
@@ -134,23 +134,23 @@ static double prefill_wait(double requests, double service, double delay)
 }
 
 /* Prefill on a separate machine; `transfer` s for a cache. */
-static void serve_apart(const struct loop *loop, double transfer, struct k25_serving *s)
+static void serve_disaggregated(const struct loop *loop, double transfer, struct k25_serving *s)
 {
     enum { HALVINGS = 60 };
     double others = loop->requests - 1, d = loop->decodes, low = 0, high = others, decode = 0;
     s->step_chunk = step_time(loop, 1, loop->prompt / loop->chunks);
     s->prefill = loop->chunks * s->step_chunk;
     for (int i = 0; i < HALVINGS && (i == 0 || high - low > 1e-12 * others); i++) {
-        double beside = i == 0 ? others : (low + high) / 2;
-        s->step = step_time(loop, 1 + beside, 0);
+        double decoding = i == 0 ? others : (low + high) / 2;
+        s->step = step_time(loop, 1 + decoding, 0);
         decode = d * s->step;
         s->wait_prefill = prefill_wait(loop->requests, s->prefill, transfer + decode);
         s->wait_prefill += loop->first * (others / 2 * s->prefill - s->wait_prefill);
         double cycle = s->wait_prefill + s->prefill + transfer + decode;
-        if (others * decode / cycle >= beside)
-            low = beside;
+        if (others * decode / cycle >= decoding)
+            low = decoding;
         else
-            high = beside;
+            high = decoding;
     }
     s->chunk_tokens = loop->prompt / loop->chunks;
     s->transfer = transfer;
@@ -220,7 +220,7 @@ static double serve_within(struct loop *loop, int concurrency, double places, do
     int high = concurrency + 1, requests = concurrency;
     for (;;) {
         loop->requests = fmax(1, requests / loop->servers);
-        serve_apart(loop, transfer, s);
+        serve_disaggregated(loop, transfer, s);
         double held = loop->requests * (s->latency - s->wait_prefill - s->prefill) / s->latency;
         if (requests == low)
             return requests;

@@ -7,7 +7,7 @@
 #include "model/predict/internal.h"
 #include "model/step/placement.h"
 
-/* What every operator of one question shares. */
+/* Shared by all operators of one question. */
 struct pass {
     const struct k25_question *question;
     const struct k25_params *params;
@@ -16,7 +16,7 @@ struct pass {
     struct k25_slopes *slopes;
     struct k25_clocked clocked;
     /* The last placement that was differentiated; layers often share it. */
-    int tp; /* of what is placed */
+    int tp; /* of the placement */
     const struct k25_architecture *placed;
     double rows, distinct;
     struct k25_placement_slopes placement;
@@ -45,8 +45,8 @@ static const struct k25_placement_slopes *place(struct pass *pass, const struct 
     return &pass->placement;
 }
 
-/* Through pairs and distinct experts: of the kernel, and of where it stands in a residual table. `pairs` and `distinct`
- * are d step / d ln of each. */
+/* Slopes through pairs and distinct experts: of the kernel, and of its coordinates in a residual table. `pairs` and
+ * `distinct` are d step / d ln of each. */
 static void slopes_of_routing(struct pass *pass, const struct k25_operator *op, double pairs, double distinct)
 {
     const struct k25_placement_slopes *placement = place(pass, op);
@@ -79,7 +79,7 @@ static struct k25_kernel_split split_of(const struct k25_operator *op, const str
     return k25_kernel_split(&call, op->beside, &clocked->gpu, params);
 }
 
-/* d step / d ln of the shape that places a kernel in its residual table; `time` is d step / d ln time. */
+/* d step / d ln of the coordinates of a kernel in its residual table; `time` is d step / d ln time. */
 static void slopes_of_shape(struct pass *pass, const struct k25_operator *op, double time, double slopes[K25_SHAPE])
 {
     k25_residual_slope(pass->question->residuals, &op->call, slopes);
@@ -96,7 +96,7 @@ static void slopes_of_kernel(struct pass *pass, size_t i, double segment)
     if (time == 0)
         return;
     struct k25_kernel_split split = split_of(op, &pass->clocked, pass->params);
-    double weight = time / time_of(&split); /* with what the residual table makes of the formula */
+    double weight = time / time_of(&split); /* including the factor of the residual table */
     k25_kernel_slopes(&op->call, &split, &pass->clocked.gpu, pass->params, weight, pass->slopes);
     if (pass->clocked.clock < 1) /* clock = (limit / full)^exponent: d ln clock / d ln exponent = ln clock */
         param[K25_POWER_EXPONENT] -= weight * (split.compute + split.latency) * log(pass->clocked.clock);
@@ -152,7 +152,7 @@ void k25_slopes_of_parts(const struct k25_question *question, const struct k25_p
     double segment = 0, wait = 0;
     for (size_t i = 0; i <= p->step_work.count; i++) {
         const struct k25_operator *op = &p->step_work.op[i];
-        if (i == p->step_work.count) { /* the next step starts after the last rank's tail */
+        if (i == p->step_work.count) { /* the next step starts when the last rank has finished its tail */
             double weight = weights->tail * question->plan.levers.skew;
             wait = k25_wait_slopes(question->group[K25_RANKS_TP].n, segment, params, weight, slopes);
         } else if (op->kind == K25_OP_KERNEL) {
@@ -172,9 +172,9 @@ void k25_slopes_of_parts(const struct k25_question *question, const struct k25_p
     }
 }
 
-/* The step by gpu_busy, what is between kernels and what the host adds. Gaps of an eager step are what the host's
- * launches take beyond the kernels: a longer kernel fills its gap. `busy` is d step / d gpu_busy, `draft` d step / d
- * draft beyond the draft's part in gpu_busy. */
+/* Slopes of the step through gpu_busy, gaps and host. Gaps of an eager step are the time of the host's launches beyond
+ * the kernels: a longer kernel shortens its gap. `busy` is d step / d gpu_busy, `draft` d step / d draft beyond the
+ * part of the draft in gpu_busy. */
 static void slopes_of_sums(const struct k25_question *question, const struct k25_params *params,
                            const struct k25_prediction *p, double *busy, double *draft, struct k25_slopes *slopes)
 {
@@ -224,7 +224,7 @@ void k25_operator_splits(const struct k25_question *question, const struct k25_p
         const struct k25_operator *op = &p->step_work.op[i];
         if (op->kind == K25_OP_KERNEL) {
             struct k25_kernel_split split = split_of(op, &pass.clocked, params);
-            double scale = p->op[i].time / time_of(&split); /* calls, and what a residual table makes of one */
+            double scale = p->op[i].time / time_of(&split); /* calls, times the factor of a residual table */
             splits[i] = (struct k25_operator_split){.floor = scale * split.floor,
                                                     .memory = scale * split.memory,
                                                     .compute = scale * split.compute,

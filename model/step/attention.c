@@ -2,7 +2,7 @@
 
 #include "model/step/internal.h"
 
-/* The products that absorb kv_b into the query and the output: one small product a head. */
+/* The products that absorb kv_b into the query and the output: one small product per head. */
 static void add_absorb(struct k25_builder *b, enum k25_operator_id id, double heads, double n, double k)
 {
     struct k25_operator *op = k25_add(b, id);
@@ -12,32 +12,32 @@ static void add_absorb(struct k25_builder *b, enum k25_operator_id id, double he
     op->call = k25_bmm_call(heads, op->rows, n, k, op->read);
 }
 
-/* Inside a CUDA graph the split count is what it was at capture; eager kernels choose by the context (0). */
+/* Inside a CUDA graph the split count is that of the capture; eager kernels choose it from the context (0). */
 static double attention_splits(const struct k25_builder *b)
 {
     bool graph = k25_graph_runs(&b->plan->graph, b->step->tokens);
     return graph ? b->params->value[K25_MLA_SPLITS] : 0;
 }
 
-/* Tokens that a layer looks back at most: its window, the pick of the indexer. */
+/* Tokens that a layer reads at most: its window, the top-k of the indexer. */
 static double reach(const struct k25_builder *b, const struct k25_layers *layers)
 {
     double window = layers->window > 0 ? (double)layers->window : INFINITY;
     return layers->indexer ? fmin(window, b->architecture->indexer.topk) : window;
 }
 
-/* But for context, heads and cache, which the callers know. */
+/* All but context, heads and cache, which the callers set. */
 static struct k25_attention_work attention_work(const struct k25_builder *b)
 {
     return (struct k25_attention_work){
         .sequences = b->step->sequences,
         .rows = b->queries,
-        .apart = b->plan->speculation.verify == K25_VERIFY_ROWS,
+        .separate_rows = b->plan->speculation.verify == K25_VERIFY_ROWS,
         .sms = b->machine->gpu.sms,
     };
 }
 
-/* FP32 scores of the whole context are read twice: a histogram, then the pick. */
+/* FP32 scores of the whole context are read twice: a histogram, then the selection. */
 static struct k25_kernel_call top_k_call(const struct k25_attention_work *work)
 {
     static const double PASSES = 2, SCORE = 4;
@@ -60,12 +60,12 @@ struct k25_kernel_call k25_context_call(enum k25_kernel_class class, const struc
         return k25_gqa_call(&work, params);
     case K25_KERNEL_INDEXER:
         return k25_indexer_call(&work);
-    default: /* K25_KERNEL_ELEMENTWISE: the pick of an indexer */
+    default: /* K25_KERNEL_ELEMENTWISE: the top-k of an indexer */
         return top_k_call(&work);
     }
 }
 
-/* Adds an operator that follows the context. No step has more of them than layer groups and passes of a draft. */
+/* Adds an operator that depends on the context. Their number is limited by layer groups and passes of a draft. */
 static void add_context_work(struct k25_builder *b, enum k25_operator_id id, enum k25_kernel_class class,
                              const struct k25_attention_work *work, double limit)
 {
@@ -81,8 +81,8 @@ static void hold_cache(struct k25_builder *b, double bytes)
     b->step->kv_per_token += b->copies * bytes / b->plan->dcp;
 }
 
-/* The prompt tokens that ride along attend on their own; `key_dim` and `value_dim` elements a head. What is cached of
- * the prompt lies on all ranks that share the cache and is gathered (vLLM, mla/common.py). */
+/* Prompt tokens have a separate attention kernel; `key_dim` and `value_dim` elements per head. The cached part of the
+ * prompt is distributed over the ranks that share the cache and is gathered (vLLM, mla/common.py). */
 static void add_prefill(struct k25_builder *b, const struct k25_layers *layers, enum k25_kernel_class class,
                         double heads, double key_dim, double value_dim, double cache_bytes)
 {
@@ -99,8 +99,8 @@ static void add_prefill(struct k25_builder *b, const struct k25_layers *layers, 
     op->call = k25_prefill_call(class, op->rows, context, limit, heads, key_dim, value_dim, cache_bytes);
 }
 
-/* Keys and values of every head from the latents of the prompt, cached ones with them: prompts are long enough to undo
- * the absorption. The weights are those that decoding absorbs. */
+/* Keys and values of every head from the latents of the prompt, including cached ones: prompts are too long for the
+ * absorbed form to pay. The weights are those that decoding absorbs. */
 static void add_prefill_heads(struct k25_builder *b, double heads)
 {
     const struct k25_mla *mla = &b->architecture->mla;
@@ -128,7 +128,7 @@ static void add_exchange(struct k25_builder *b, enum k25_operator_id id, enum k2
     op->message = op->rows * bytes_per_row;
 }
 
-/* Partial outputs of d parts of the context, put together by their log-sum-exps: `heads` of this rank. */
+/* Partial outputs of d parts of the context, merged by their log-sum-exps: `heads` of this rank. */
 static void add_merge(struct k25_builder *b, double heads, double value_dim)
 {
     double d = b->plan->dcp;
@@ -140,12 +140,12 @@ static void add_merge(struct k25_builder *b, double heads, double value_dim)
         k25_add_elementwise(b, K25_OPERATOR_MERGE_OUTPUTS, 1, (d + 1) * heads * value_dim);
         return;
     }
-    add_exchange(b, K25_OPERATOR_GATHER_LSE, K25_OP_ALLGATHER, d * heads * 4); /* one FP32 a gathered head */
+    add_exchange(b, K25_OPERATOR_GATHER_LSE, K25_OP_ALLGATHER, d * heads * 4); /* one FP32 per gathered head */
     k25_add_elementwise(b, K25_OPERATOR_MERGE_OUTPUTS, 1, 2 * d * heads * value_dim);
     add_exchange(b, K25_OPERATOR_SCATTER_OUTPUTS, K25_OP_REDUCESCATTER, heads * value_dim * K25_ACTIVATION);
 }
 
-/* Every prompt token scores what is in the cache and, in the mean, half of its own chunk. */
+/* Every prompt token scores the cache and, on average, half of its own chunk. */
 static void add_prefill_scores(struct k25_builder *b, struct k25_attention_work work)
 {
     const struct k25_plan_prefill *prefill = &b->plan->prefill;
@@ -166,7 +166,7 @@ static void add_prefill_scores(struct k25_builder *b, struct k25_attention_work 
  * inference/model.py, class Indexer. */
 static void add_indexer(struct k25_builder *b)
 {
-    static const double SCALE = 4; /* bytes: one FP32 scale beside an FP8 key */
+    static const double SCALE = 4; /* bytes: one FP32 scale of an FP8 key */
     const struct k25_indexer *indexer = &b->architecture->indexer;
     double heads = indexer->heads, dim = indexer->dim;
     k25_add_gemm(b, K25_OPERATOR_INDEXER_Q, K25_T_INDEXER, heads * dim, b->architecture->mla.q_lora_rank);
@@ -192,7 +192,7 @@ static double latent_bytes(const struct k25_builder *b, const struct k25_layers 
     return (mla->kv_lora_rank + mla->qk_rope_dim) * k25_kv_bytes[b->plan->kv_dtype];
 }
 
-/* Query heads that a rank computes: where it gathers those of others, the kernel pads them, to twice their number at
+/* Query heads that a rank computes: gathered heads of other ranks are padded by the kernel, to twice their number at
  * most. */
 static double padded_heads(const struct k25_builder *b, double heads)
 {
@@ -245,7 +245,7 @@ static void add_gqa(struct k25_builder *b, const struct k25_layers *layers)
     const struct k25_architecture *a = b->architecture;
     const struct k25_gqa *gqa = &a->gqa;
     double heads = gqa->heads / (double)b->tp;
-    double kv_heads = fmax(1, gqa->kv_heads / (double)b->tp); /* fewer than ranks: each holds a copy */
+    double kv_heads = fmax(1, gqa->kv_heads / (double)b->tp); /* fewer heads than ranks: each rank has a copy */
     double width = gqa->head_dim;
 
     k25_add_norm(b, K25_OPERATOR_ATTENTION_NORM);
@@ -274,7 +274,7 @@ static void add_gqa(struct k25_builder *b, const struct k25_layers *layers)
     k25_add_gemm(b, K25_OPERATOR_O_PROJ, K25_T_ATTENTION, a->hidden, heads * width);
 }
 
-/* Prompt tokens go through the state in chunks: it is read and written once, the arithmetic is theirs. */
+/* Prompt tokens update the state in chunks: it is read and written once, with the arithmetic of all tokens. */
 static void add_prefill_state(struct k25_builder *b, double state, double state_bytes)
 {
     if (!b->prefill)

@@ -34,7 +34,7 @@ static void rows_apart_walk_the_latents_one_by_one(void **state)
     (void)state;
     struct k25_params params = round_params();
     struct k25_attention_work work = mla_work();
-    work.apart = true;
+    work.separate_rows = true;
     struct k25_kernel_call call = k25_mla_call(&work, &params);
     /* 12 walks of one block: 768 thread blocks are 8 waves */
     assert_true(call.batched && call.items == 12 && call.bytes == 88473600 && call.flops == 2673868800.0);
@@ -98,7 +98,7 @@ static void splits_of_one_block(void **state)
     work.context = 6400;
     assert_true(k25_mla_call(&work, &params).serial == 6400);
     work.rows = 4;
-    work.apart = true;
+    work.separate_rows = true;
     work.heads = 17; /* each of 4 walks has two blocks */
     assert_true(k25_mla_call(&work, &params).items == 8);
 }
@@ -121,7 +121,7 @@ static void grouped_queries(void **state)
     struct k25_kernel_call call = k25_gqa_call(&work, &params);
     assert_true(call.class == K25_KERNEL_GQA && call.launches == 1 && call.items == 6);
     assert_true(call.bytes == 1024000 && call.flops == 49152000 && call.serial == 128);
-    work.apart = true; /* a tile of 16 queries for each of 6 walks */
+    work.separate_rows = true; /* a tile of 16 queries for each of 6 walks */
     call = k25_gqa_call(&work, &params);
     assert_true(call.items == 6 && call.bytes == 3072000 && call.flops == 49152000 && call.serial == 128);
 }

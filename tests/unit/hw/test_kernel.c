@@ -369,21 +369,21 @@ static void mla_verifies_in_blocks_or_apart(void **state)
      * two waves). Apart each token is a walk of its own. */
     static const struct {
         double rows;
-        bool apart;
+        bool separate_rows;
         double blocks, waves;
     } cases[] = {{1, false, 1, 1}, {2, false, 1, 1}, {3, false, 2, 1}, {4, false, 2, 1}, {5, false, 3, 2},
                  {1, true, 1, 1},  {2, true, 2, 1},  {3, true, 3, 2},  {4, true, 4, 2}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct k25_attention_work work = mla_work(1, 8, 6400);
         work.rows = cases[i].rows;
-        work.apart = cases[i].apart;
+        work.separate_rows = cases[i].separate_rows;
         struct k25_kernel_call call = k25_mla_call(&work, &params);
         /* a block reads 6400 x 576 B and multiplies 2 x 16 x 6400 x 1088 */
         assert_close(call.bytes, cases[i].blocks * 3686400, 1e-15);
         assert_close(call.flops, cases[i].blocks * 222822400, 1e-15);
         assert_close(call.items, cases[i].blocks, 1e-15);
         assert_close(call.serial, 100 * cases[i].waves, 1e-15);
-        assert_true(call.batched == (cases[i].apart && cases[i].rows > 1));
+        assert_true(call.batched == (cases[i].separate_rows && cases[i].rows > 1));
     }
 }
 
@@ -407,7 +407,7 @@ static void gqa_verifies_in_blocks_or_apart(void **state)
     assert_close(call.items, 4, 1e-15);
     assert_close(call.bytes, 1024000, 1e-15);
     assert_close(call.flops, 4 * 8192000.0, 1e-15); /* a block: 2 x 16 x 1000 x 256 */
-    work.apart = true;
+    work.separate_rows = true;
     call = k25_gqa_call(&work, &params);
     assert_close(call.items, 8, 1e-15);
     assert_close(call.bytes, 4096000, 1e-15);
