@@ -20,23 +20,23 @@ static const struct k25_field load_fields[] = {
     K25_FIELD(REAL, k25_load, output, .fallback = "1024", .min = 1, .max = 1e8, .unit = "tokens",
               .doc = "of a request's answer (serve)"),
     K25_FIELD(INT, k25_load, chunk, .fallback = "8192", .min = 0, .max = 1e6, .unit = "tokens",
-              .doc = "prompt tokens that a step may carry; 0: a whole prompt at once (serve)"),
+              .doc = "prompt tokens in a step at most; 0: a whole prompt at once (serve)"),
     K25_FIELD(REAL, k25_load, prefix_hit, .fallback = "0", .min = 0, .max = 1, .unit = "share",
               .doc = "of the prompt, found in the cache (serve)"),
     K25_FIELD(REAL, k25_load, rounds, .fallback = "0", .min = 0, .max = 1e9, .unit = "requests",
               .doc = "of a user in a test that all start together, at least 1; 0: a long run (serve)"),
     K25_FIELD(REAL, k25_load, front_ms, .fallback = "0", .min = 0, .max = 1e6, .unit = "ms",
-              .doc = "of a request in front of the engine: network, tokeniser (serve)"),
+              .doc = "of a request before the engine: network, tokeniser (serve)"),
     K25_FIELD(BOOL, k25_load, disaggregated, .fallback = "false",
-              .doc = "prefill runs on an equal machine of its own (serve)"),
+              .doc = "prefill runs on a second, equal machine (serve)"),
     K25_FIELD(REAL, k25_load, transfer_gbs, .fallback = "50", .min = 0.001, .max = 1e6, .unit = "GB/s",
-              .doc = "into each GPU, at which its cache comes from there (serve)"),
+              .doc = "into each GPU, at which its cache arrives from there (serve)"),
     {.key = NULL},
 };
 
 enum { NAME_SIZE = sizeof((struct k25_scenario *)0)->architecture_name };
 
-/* What a scenario file says, before its references are resolved. */
+/* The content of a scenario file, before its references are resolved. */
 struct file_record {
     const struct k25_yaml_node *plan, *assumptions;
     char name[64], title[256];
@@ -58,14 +58,14 @@ const struct k25_field k25_scenario_fields[] = {
     K25_FIELD(TEXT, file_record, draft_weights, .fallback = "bf16", .doc = "its quantisation scheme, or a path"),
     K25_FIELD(MAP, file_record, load, .fallback = "{}", .fields = load_fields,
               .doc = "how measured points relate to the step"),
-    K25_FIELD(NODE, file_record, assumptions, .fallback = "", .doc = "list of sentences printed beside the answer"),
+    K25_FIELD(NODE, file_record, assumptions, .fallback = "", .doc = "list of sentences printed with the result"),
     K25_FIELD(NODE, file_record, plan, .doc = "the plan"),
     {.key = NULL},
 };
 
 /* ---- keys of overrides ---- */
 
-/* What `--set KEY=NAME` exchanges. */
+/* The references that `--set KEY=NAME` replaces. */
 static const struct {
     const char *key;
     size_t written, name; /* in file_record and in k25_scenario: char[NAME_SIZE] */
@@ -80,7 +80,7 @@ static const struct {
 };
 enum { REFERENCES = sizeof references / sizeof *references };
 
-/* The first parts of all keys, in the order in which messages say them. */
+/* The first parts of all keys, in the order of messages. */
 static const char *const first_parts[] = {"plan",          "machine",     "architecture", "weights", "draft",
                                           "draft_weights", "calibration", "parameters",   "load",    NULL};
 
@@ -129,7 +129,7 @@ const char *k25_scenario_unknown_key(const char *key, char *out, size_t size)
 
 /* ---- overrides ---- */
 
-/* The overrides, split at their first '=': key and value, and whether somebody took it. */
+/* An override split at its first '='. `used`: some key took it. */
 struct override {
     char key[256];
     char value[512];
@@ -263,8 +263,8 @@ static bool load_assumptions(const struct k25_yaml_node *node, const char *file,
     return true;
 }
 
-/* The scheme's file beside an architecture that is a file of the user's own: STEM.SCHEME.yaml beside STEM.yaml, as
- * `import hf` writes them. */
+/* The weights of an architecture that is a user's file STEM.yaml: STEM.SCHEME.yaml in the same folder, as `import hf`
+ * writes them. */
 static bool weights_beside(const char *architecture_file, const char *name, char *path, size_t size)
 {
     const char *dot = strrchr(architecture_file, '.');
@@ -274,8 +274,8 @@ static bool weights_beside(const char *architecture_file, const char *name, char
     return length > 0 && (size_t)length < size && k25_file_exists(path);
 }
 
-/* The path of the reference under `key`. Where it was written decides what a relative path is relative to, and where an
- * error points. `architecture` is whose weights are looked for. */
+/* The path of the reference under `key`. A relative path is relative to the file that it was written in, whose position
+ * errors have. `architecture` is the one whose weights are looked for. */
 static bool resolve(const struct k25_library *library, enum k25_files kind, const char *key, const char *name,
                     const char *architecture, const struct k25_scenario *s, char *path, size_t size,
                     struct k25_error *error)
@@ -321,7 +321,7 @@ static bool load_draft(const struct k25_library *library, struct k25_scenario *s
             k25_weights_load(path, &s->draft_weights, unnamed, error));
 }
 
-/* The references, in the order in which they need one another. `unnamed` records what has no key of the scenario: the
+/* The references, each after those that it depends on. `unnamed` records the inputs that have no key in a scenario: the
  * figures of the draft and of links. */
 static bool load_references(const struct k25_library *library, struct overrides *overrides, struct k25_scenario *s,
                             struct k25_inputs *unnamed, struct k25_error *error)
@@ -347,7 +347,7 @@ static bool load_references(const struct k25_library *library, struct overrides 
     return apply_parameters(overrides, &s->params, inputs, error);
 }
 
-/* A reference as an override exchanges it, else as the file has it. */
+/* A reference: the override's value, else the file's. */
 static bool take_name(const char *key, const char *written, struct overrides *overrides, struct k25_scenario *s,
                       char *name, struct k25_error *error)
 {

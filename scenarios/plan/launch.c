@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a row of the table is about. */
+/* An engine, and the plan whose arguments are written. */
 struct subject {
     enum k25_engine engine;
     const struct k25_scenario *scenario;
@@ -75,22 +75,22 @@ static double shared_cache(const struct subject *s)
     return s->plan->dcp > 1 ? s->plan->dcp : 0;
 }
 
-/* Of one engine of a data-parallel group in vLLM; of a whole SGLang server, which divides it among the ranks of
- * data- parallel attention. */
+/* Per engine of a data-parallel group in vLLM; per server in SGLang, which divides it among the ranks of data-parallel
+ * attention. */
 static double sequences(const struct subject *s)
 {
     int replica = ceiling(s->plan->batch, s->plan->dp);
     return s->engine == K25_VLLM && s->plan->attention_dp ? ceiling(replica, s->plan->tp) : replica;
 }
 
-/* The mean context, and what a request that runs to its end has on top. */
+/* The largest context of a request: the mean, plus the tokens that a request has more at its end. */
 static double longest(const struct subject *s)
 {
     double most = s->scenario->architecture.max_context;
     return fmin(ceil(s->plan->context) + s->scenario->load.output_max, most);
 }
 
-/* SGLang's share is weights and cache; the rest is what the model calls the reserve. */
+/* SGLang's share covers weights and cache; the rest is the model's reserve. */
 static double memory_share(const struct subject *s)
 {
     const struct k25_memory *m = s->memory;
@@ -108,7 +108,7 @@ static double captured(const struct subject *s)
     return s->engine == K25_VLLM ? plan->graph.max_rows : plan->graph.max_rows / (k + 1);
 }
 
-/* ---- aspects that are more than a flag and a number ---- */
+/* ---- aspects that need more than a flag and a number ---- */
 
 static void add_replicas(const struct subject *s)
 {
@@ -122,8 +122,8 @@ static void add_replicas(const struct subject *s)
     }
     if (dp > 1 && (joined || s->plan->attention_dp))
         without(s,
-                "%d independent replicas of a model with experts: start %d servers, each with GPUs of its own, "
-                "behind a router",
+                "%d independent replicas of a model with experts: start %d servers, each on its own GPUs, and a "
+                "router in front of them",
                 dp, dp);
     else if (dp > 1)
         argument(s, s->engine == K25_VLLM ? "--data-parallel-size %d" : "--dp %d", dp);
@@ -201,7 +201,7 @@ static void add_sglang_speculation(const struct subject *s)
     }
     argument(s, "--speculative-num-draft-tokens %d", speculation->tokens + 1);
     if (s->plan->pp > 1)
-        without(s, "speculation in a pipeline: it refuses --speculative-algorithm beside --pp-size");
+        without(s, "speculation in a pipeline: it refuses --speculative-algorithm together with --pp-size");
     if (speculation->draft_tp == 1 && s->plan->tp > 1)
         without(s, "a draft that every rank runs alone (plan.speculation.draft_tp: 1)");
 }
@@ -237,7 +237,7 @@ static void add_backend(const struct subject *s, enum k25_backend backend)
         without(s, "a %s AllReduce %s", k25_backend_names[backend], info->beyond);
 }
 
-/* The sizes at which a custom kernel stops are constants of the engines' code. */
+/* The largest message of a custom kernel is a constant in the engines' code. */
 static void add_allreduce(const struct subject *s)
 {
     static const char *const protocols[K25_PROTOCOLS] = {/* each with a comma before it */
@@ -279,7 +279,7 @@ static void add_rest(const struct subject *s)
 
 /* ---- the table ---- */
 
-/* A flag of each engine and its number (0: the plan does without), or an aspect with a routine of its own. */
+/* A flag of each engine and its number (0: no flag needed), or a function for aspects with more than one number. */
 static const struct {
     const char *flag[K25_ENGINES];
     double (*number)(const struct subject *s);

@@ -10,8 +10,8 @@
 
 /* ---- speculation ---- */
 
-/* Who drafts in the plans that are tried: as the scenario has it, else whatever its files allow. EAGLE-3 drafts
- * have one layer; a draft with more is a model of its own. */
+/* The speculation method of the plans that are tried: the scenario's, else the one that its files allow. EAGLE-3 drafts
+ * have one layer; a draft with more is a separate model. */
 static enum k25_speculation_method draft_method(const struct k25_scenario *scenario)
 {
     enum k25_speculation_method method = scenario->plan.speculation.method;
@@ -90,7 +90,7 @@ static void rank(struct k25_recommendation *out, const struct k25_candidate *can
     size_t at = out->count;
     while (at > 0 && better(candidate, &out->best[at - 1]))
         at--;
-    /* Plans that cost exactly the same (two AllReduces that choose alike) are stood for by the first. */
+    /* Of plans with exactly the same cost (two AllReduces that choose alike) only the first is kept. */
     bool twin = at > 0 && candidate->tok_s == out->best[at - 1].tok_s && candidate->tpot == out->best[at - 1].tpot;
     if (at == K25_RECOMMENDED || twin)
         return;
@@ -233,9 +233,9 @@ static void try_machine(struct search *search, const struct k25_plan *base)
     }
 }
 
-/* ---- what is public ---- */
+/* ---- public functions ---- */
 
-/* The scenario with the wish, and where its own plan does not stand: a plan that every model can be asked with. */
+/* The scenario with the wish; where its plan is invalid, a plan that is valid for every model. */
 static bool open_search(struct search *search, struct k25_plan *base, struct k25_error *error)
 {
     const struct k25_wish *wish = search->wish;
@@ -275,7 +275,7 @@ bool k25_recommend(const struct k25_scenario *scenario, const struct k25_wish *w
     return ok;
 }
 
-/* tok/s of a plan, and its elasticities in `slope`: the step's with the other sign. */
+/* tok/s of a plan, and its elasticities in `slope`: those of the step, negated. */
 static double tok_s(const struct k25_question *question, const struct k25_params *params,
                     struct k25_prediction *prediction, double slope[K25_PARAMS])
 {
@@ -291,7 +291,7 @@ static struct k25_interval around(double value, double sd)
     return (struct k25_interval){value * exp(-K25_Z90 * sd), value * exp(K25_Z90 * sd)};
 }
 
-/* The parts of g' C g that belong to each parameter, the largest kept. */
+/* The share of each parameter in g' C g; the largest are kept. */
 static void find_drivers(const double *g, const struct k25_uncertainty *u, double variance,
                          struct k25_comparison *comparison)
 {
@@ -314,12 +314,12 @@ static void find_drivers(const double *g, const struct k25_uncertainty *u, doubl
     }
 }
 
-/* n with z^2 (var + 2 noise^2 / n) < ln^2 ratio. */
+/* The smallest n with z^2 (var + 2 noise^2 / n) < ln^2 ratio. */
 static int count_repeats(const struct k25_comparison *comparison, double variance, double noise)
 {
     double step = log(comparison->ratio), room = step * step / (K25_Z90 * K25_Z90) - variance;
     double tests = 2 * noise * noise / room;
-    return !comparison->apart || !(room > 0) || tests > 1000 ? 0 : (int)fmax(1, ceil(tests));
+    return !comparison->differs || !(room > 0) || tests > 1000 ? 0 : (int)fmax(1, ceil(tests));
 }
 
 bool k25_recommend_compare(const struct k25_question *a, const struct k25_question *b, const struct k25_params *params,
@@ -337,7 +337,7 @@ bool k25_recommend_compare(const struct k25_question *a, const struct k25_questi
     comparison->spread = sqrt(variance);
     comparison->interval = around(comparison->ratio, comparison->spread);
     comparison->measured = around(comparison->ratio, sqrt(variance + 2 * u->noise * u->noise));
-    comparison->apart = comparison->interval.low > 1 || comparison->interval.high < 1;
+    comparison->differs = comparison->interval.low > 1 || comparison->interval.high < 1;
     comparison->repeats = count_repeats(comparison, variance, u->noise);
     find_drivers(gradient, u, variance, comparison);
     return true;

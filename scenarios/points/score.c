@@ -1,4 +1,4 @@
-/* What a point's prediction is, and how far a set of them is off. */
+/* The prediction of a point, and the errors of a set of points. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,15 +6,14 @@
 #include "model/predict/uncertainty.h"
 #include "scenarios/points/suite.h"
 
-/* The mean context of a cell whose sequences start at `start` tokens: half of what one of them generates lies on top.
- */
+/* The mean context of a cell whose sequences start at `start` tokens: plus half of the tokens that one generates. */
 static double mean_context(const struct k25_point *point, double start, double tpot)
 {
     double generated = point->load.cell_seconds > 0 ? fmin(point->load.cell_seconds / tpot, point->load.output_max) : 0;
     return fmin(start + generated / 2, point->question.architecture->max_context);
 }
 
-/* The predicted step of a point at the mean context of its cell, and the question that it answers. */
+/* The prediction of a point at the mean context of its cell; `answered` is the question with that context. */
 static void predict(const struct k25_point *point, const struct k25_params *params, struct k25_prediction *prediction,
                     struct k25_question *answered)
 {
@@ -33,10 +32,10 @@ static void predict(const struct k25_point *point, const struct k25_params *para
     *answered = question[round % 2];
 }
 
-/* What a longer step does to itself: it generates fewer tokens, so the mean context L is shorter. With e the elasticity
- * of the step at a fixed context, k = d ln step / d ln L and m = d ln L / d ln step < 0, the step's own is e / (1 - k
- * m). k is a difference over 1 % of L, which carries the step over no corner that the cells themselves are not spread
- * over. `prediction` is overwritten. */
+/* The feedback of the step on its context: a longer step generates fewer tokens, so the mean context L is shorter. With
+ * e the elasticity of the step at a fixed context, k = d ln step / d ln L and m = d ln L / d ln step < 0, the total
+ * elasticity is e / (1 - k m); returns 1 / (1 - k m). k is a difference over 1 % of L, which is less than the spread of
+ * context within a cell. `prediction` is overwritten. */
 static double feedback(const struct k25_point *point, const struct k25_params *params,
                        const struct k25_question *question, struct k25_prediction *prediction)
 {

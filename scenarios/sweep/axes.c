@@ -29,7 +29,7 @@ static void match_text_key(void *context, const char *path, const struct k25_fie
     search->found |= field->type == K25_TEXT && strcmp(path, search->path) == 0;
 }
 
-/* A text of the plan is no number: the loader of scenarios takes it, like keys outside of the plan. */
+/* Texts of the plan are handled by the loader of scenarios, like keys outside of the plan. */
 static bool is_text_key(const char *name)
 {
     struct text_search search = {name, false};
@@ -76,7 +76,7 @@ bool k25_sweep_read_value(const struct k25_sweep_reader *reader, const struct k2
     *value = (struct k25_sweep_value){k25_sweep_copy(reader, node->text), 0, node->line, node->column};
     if (value->text == NULL || key->plan == NULL)
         return value->text != NULL;
-    /* The plan's own table judges; its message starts with the override that it takes this for. */
+    /* The table of the plan checks the value; its message starts with "--set KEY=VALUE: ", which is removed. */
     struct k25_plan plan = reader->sweep->plan;
     struct k25_error error;
     if (k25_schema_set(k25_plan_fields, "plan", key->name + strlen("plan."), node->text, &plan, NULL, &error)) {
@@ -88,7 +88,7 @@ bool k25_sweep_read_value(const struct k25_sweep_reader *reader, const struct k2
                           strlen(error.message) > head ? error.message + head : error.message);
 }
 
-/* ---- room for them ---- */
+/* ---- allocation ---- */
 
 static void *take(const struct k25_sweep_reader *reader, size_t count, size_t size)
 {
@@ -194,7 +194,7 @@ static bool read_factor(const struct k25_sweep_reader *reader, const struct k25_
     return true;
 }
 
-/* The power of ten that makes two numbers of at most nine decimals whole; 1 when there is none. */
+/* The power of ten that makes two numbers of at most nine decimals integers; 1 when there is none. */
 static double decimal_scale(double a, double b)
 {
     for (double scale = 1; scale <= 1e9; scale *= 10) {
@@ -312,7 +312,7 @@ static bool collect_keys(const struct k25_sweep_reader *reader, const struct k25
     return count > 0 || k25_sweep_fail(reader, variants, "variants without a key do not differ");
 }
 
-/* Where a variant says nothing about a key of the plan, the base does. */
+/* A key of the plan that a variant does not set has the base's value. */
 static void fill_from_base(const struct k25_sweep *sweep, struct k25_sweep_axis *axis)
 {
     for (size_t i = 0; i < axis->count * axis->keys; i++) {
@@ -401,7 +401,7 @@ static bool read_axis(const struct k25_sweep_reader *reader, const struct k25_ya
     return values != NULL ? read_list(reader, values, axis) : read_range(reader, entry, axis);
 }
 
-/* Two axes that set one key would make the later one win in silence. */
+/* If two axes set one key, the later one would silently win. */
 static bool check_twice(const struct k25_sweep_reader *reader, size_t axes, const struct k25_yaml_node *entry)
 {
     const struct k25_sweep *sweep = reader->sweep;

@@ -25,7 +25,7 @@ struct k25_sweep_worker {
     struct k25_sweep_cursor cursor;
     struct k25_sweep_chunk chunk;
 
-    /* What was asked last and what came out: what the next point shares with it need not be computed again. */
+    /* The last question and its prediction: parts that the next point shares with it are not computed again. */
     struct k25_question question[2];
     int current;
     bool asked;
@@ -34,13 +34,13 @@ struct k25_sweep_worker {
     struct k25_symbol *symbols; /* bound to `values` */
     double values[SYMBOLS];     /* outputs, then keys of the plan */
     size_t outputs, plan_keys;
-    size_t output[OUTPUTS];   /* those that anything needs */
-    size_t plan_key[SYMBOLS]; /* those that constraints name */
+    size_t output[OUTPUTS];   /* those needed by columns or constraints */
+    size_t plan_key[SYMBOLS]; /* those used in constraints */
     struct k25_expression *constraint[K25_SWEEP_CONSTRAINTS];
 
     struct k25_sweep_cell cell[K25_SWEEP_COLUMNS]; /* of the axes */
     struct memo memo[K25_SWEEP_COLUMNS];
-    double printed[K25_SWEEP_COLUMNS]; /* objectives, as their cells say */
+    double printed[K25_SWEEP_COLUMNS]; /* objectives, rounded as in their cells */
     size_t longest;                    /* bytes of a row */
 };
 
@@ -134,7 +134,7 @@ static void write_memo(struct memo *memo, double number)
     }
 }
 
-/* Takes over the cells of the axes that the last move changed. */
+/* Updates the cells of the axes that the last move changed. */
 static void move_cells(struct k25_sweep_worker *worker)
 {
     const struct k25_sweep *sweep = worker->sweep;
@@ -194,7 +194,7 @@ static char *put_output(struct k25_sweep_worker *worker, size_t column, char *at
         memo->length = k25_write_six(value, memo->text, &memo->printed);
     }
     worker->printed[column] = memo->printed;
-    memcpy(at, memo->text, K25_NUMBER_SIZE); /* a fixed length is copied faster; the room is there */
+    memcpy(at, memo->text, K25_NUMBER_SIZE); /* a fixed length is copied faster; the buffer is large enough */
     return at + memo->length;
 }
 
@@ -211,7 +211,7 @@ static bool make_room(struct k25_sweep_chunk *chunk, size_t bytes, struct k25_er
     return true;
 }
 
-/* As the cell says it; keys of the plan are written with all their digits. */
+/* The value as rounded in the cell; keys of the plan are written with all their digits. */
 static double objective_value(const struct k25_sweep_worker *worker, size_t index)
 {
     const struct k25_sweep *sweep = worker->sweep;
@@ -264,7 +264,7 @@ static bool write_row(struct k25_sweep_worker *worker, struct k25_error *error)
 
 /* ---- points ---- */
 
-/* False: no plan for this architecture and machine, counted with its reason. */
+/* False: the plan is invalid for this architecture and machine; counted with its reason. */
 static bool ask(struct k25_sweep_worker *worker)
 {
     const struct k25_scenario *scenario = &worker->sweep->scenario[worker->cursor.scenario];
@@ -274,7 +274,7 @@ static bool ask(struct k25_sweep_worker *worker)
     bool valid;
     bool again = worker->asked && last->architecture == &scenario->architecture;
     if (again) {
-        *question = *last; /* what does not depend on the plan, and the links of ranks that do not move */
+        *question = *last; /* fields independent of the plan, and the links of ranks that stay the same */
         valid = k25_question_replan(question, &worker->cursor.plan, NULL, &error);
     } else {
         valid = k25_scenario_question_for(scenario, &worker->cursor.plan, question, &error);
@@ -292,7 +292,7 @@ static bool ask(struct k25_sweep_worker *worker)
     return true;
 }
 
-/* The first constraint, of those that look at the plan alone or of the others, that is not met; -1: all are. */
+/* The first constraint that is not met, of those with this value of `early`; -1: all are met. */
 static int find_rejection(const struct k25_sweep_worker *worker, bool early)
 {
     for (size_t i = 0; i < worker->sweep->constraints; i++) {
@@ -340,7 +340,7 @@ const struct k25_sweep_chunk *k25_sweep_worker_run(struct k25_sweep_worker *work
     k25_sweep_summary_clear(&chunk->summary);
     if (worker->cursor.sweep == NULL || worker->cursor.point != from)
         k25_sweep_seek(&worker->cursor, worker->sweep, from);
-    worker->cursor.changed = 0; /* the cells are those of another chunk */
+    worker->cursor.changed = 0; /* all cells are out of date: they belong to another chunk */
     for (uint64_t point = from; point < to; point++) {
         move_cells(worker);
         if (!run_point(worker, error))

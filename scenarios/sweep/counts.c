@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the number that starts at message[at], 0: none does. A number is no part of a name (glm-5.1,
- * rtx-pro-6000-8x): it follows a space, a parenthesis or its sign, and no letter, '_' or hyphen follows it. */
+/* The length of the number that starts at message[at]; 0: none. Digits in names (glm-5.1, rtx-pro-6000-8x) are not
+ * numbers: a number follows a space, a parenthesis or its sign, and no letter, '_' or hyphen follows it. */
 static size_t number_length(const char *message, size_t at)
 {
     bool sign = at > 0 && message[at - 1] == '-';
@@ -19,7 +19,7 @@ static size_t number_length(const char *message, size_t at)
     return isalpha((unsigned char)after) || after == '_' || after == '-' ? 0 : length;
 }
 
-/* Numbers become N: plans that fail for one reason say it with different numbers. */
+/* Replaces numbers by N: messages of one reason differ in their numbers. */
 static void mask_numbers(const char *message, char *out, size_t size)
 {
     size_t used = 0;

@@ -17,7 +17,7 @@ enum { AS_TIMES = 6, FROM_LEFT = 0 }; /* prMUL_DIV and oaLEFT of muParserDef.h, 
 
 static const char *const functions[] = {"abs", "exp", "ln", "log2", "log10", "max", "min", "rint", "sqrt", NULL};
 
-/* The part of muParser's interface that is used. */
+/* The functions of muParser that are used. */
 struct library {
     void *handle;
     muParserHandle_t (*create)(int type);
@@ -40,7 +40,7 @@ struct k25_expression {
     muParserHandle_t parser;
 };
 
-/* The text, its place in the file, and what it may name. */
+/* The text, its position in the file, and its symbols. */
 struct source {
     const char *text, *file;
     int line, column;
@@ -56,7 +56,7 @@ static bool fail(const struct source *source, size_t at, const char *what)
 
 static bool load(struct library *library, struct k25_error *error)
 {
-    /* It stays: what its C++ sets up when it is loaded would be lost, not freed, each time it goes. */
+    /* Never unloaded: memory that its C++ initialisers allocate would leak at each unloading. */
     library->handle = dlopen("libmuparser.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library->handle == NULL)
         return k25_fail(error, K25_RESOURCE,
@@ -86,7 +86,7 @@ static bool load(struct library *library, struct k25_error *error)
     return true;
 }
 
-/* muParser asks for one; the error is asked for afterwards. */
+/* muParser needs a handler; the error is read after the call. */
 static void ignore(muParserHandle_t parser)
 {
     (void)parser;
@@ -141,7 +141,7 @@ static bool unknown(const struct source *source, size_t at, const char *word)
                        word, hint, hint[0] != '\0' ? "" : ", expected an output or a key of the plan");
 }
 
-/* Reads the next name, number or sign at `*at` into `word`, "" at the end; `*at` becomes its end. */
+/* Reads the next name, number or sign at `*at` into `word`, "" at the end; `*at` is set to its end. */
 static bool next(const struct source *source, size_t *at, size_t *start, char word[WORD])
 {
     const char *text = source->text;
@@ -187,7 +187,7 @@ static bool is_function(const char *word)
     return false;
 }
 
-/* First pass: which symbols are named, and that parentheses nest sanely. */
+/* First pass: marks the symbols that occur and checks the depth of parentheses. */
 static bool scan_symbols(const struct source *source)
 {
     char word[WORD];
@@ -206,7 +206,7 @@ static bool scan_symbols(const struct source *source)
     }
 }
 
-/* Defines a word as its number; every enum that the expression names and that has the word must agree. */
+/* Defines a word as its number; all enums in the expression that have the word must give it the same number. */
 static bool define_word(const struct source *source, const struct k25_expression *e, size_t at, const char *word)
 {
     int value = -1;
@@ -224,7 +224,7 @@ static bool define_word(const struct source *source, const struct k25_expression
     return true;
 }
 
-/* Second pass: what is no symbol must be a function or a word. */
+/* Second pass: a name that is not a symbol must be a function or a word. */
 static bool scan_words(const struct source *source, const struct k25_expression *e)
 {
     char word[WORD];
@@ -247,7 +247,7 @@ static bool scan_words(const struct source *source, const struct k25_expression 
 
 static bool prepare(const struct source *source, struct k25_expression *e)
 {
-    static const double nothing = 0; /* bound where only the grammar is checked */
+    static const double nothing = 0; /* bound when the expression is only checked */
     if (!load(&e->library, source->error))
         return false;
     const struct library *library = &e->library;

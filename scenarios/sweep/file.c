@@ -50,7 +50,7 @@ static const struct k25_field record_fields[] = {
     {.key = NULL},
 };
 
-/* A list of scalars that may be absent. */
+/* Checks an optional list of scalars. */
 static bool expect_scalars(const struct k25_sweep_reader *reader, const struct k25_yaml_node *list, const char *what,
                            size_t most)
 {
@@ -119,7 +119,7 @@ static bool add_column(const struct k25_sweep_reader *reader, const struct k25_y
     return true;
 }
 
-/* What tells a point from its neighbours: the keys of every axis, or the name of a variant. */
+/* The columns that identify a point: the keys of every axis, or the name of a variant. */
 static bool add_axis_columns(const struct k25_sweep_reader *reader, const struct k25_yaml_node *axes)
 {
     const struct k25_sweep *sweep = reader->sweep;
@@ -169,7 +169,7 @@ static bool unknown_name(const struct k25_sweep_reader *reader, const struct k25
                           hint[0] != '\0' ? hint : ", expected an output or a key of the plan");
 }
 
-/* `axes` is the place of an error about an axis that has the name of an output. */
+/* `axes` is the position of an error about an axis that has the name of an output. */
 static bool read_columns(const struct k25_sweep_reader *reader, const struct k25_yaml_node *list,
                          const struct k25_yaml_node *axes)
 {
@@ -192,7 +192,7 @@ static bool read_columns(const struct k25_sweep_reader *reader, const struct k25
     return true;
 }
 
-/* ---- what is ranked, and within what ---- */
+/* ---- objectives and groups ---- */
 
 static bool read_objective(const struct k25_sweep_reader *reader, const struct k25_yaml_node *entry)
 {
@@ -280,7 +280,7 @@ static bool read_set(struct k25_sweep_reader *reader, const struct k25_yaml_node
             !k25_sweep_read_value(reader, &key, set->values[i], &value) ||
             !k25_sweep_add_override(reader, &key, &value, set->values[i]))
             return false;
-        if (key.plan != NULL) /* what axes and variants start from */
+        if (key.plan != NULL) /* the start value for axes and variants */
             k25_plan_put(key.plan, value.number, &reader->sweep->plan);
     }
     return true;

@@ -140,7 +140,7 @@ static size_t scenario_at(const struct k25_sweep_cursor *cursor)
     return (size_t)index;
 }
 
-/* Starts again from the plan of the scenario at these positions: scenarios may differ in the texts of their plans. */
+/* Resets the plan to that of the scenario at these positions: scenarios may differ in the texts of their plans. */
 static void enter_scenario(struct k25_sweep_cursor *cursor)
 {
     cursor->scenario = scenario_at(cursor);
@@ -202,7 +202,7 @@ static bool same_text(struct k25_sweep_cell a, struct k25_sweep_cell b)
     return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
-/* Whether a column of the axis says at `position` what the cell says. */
+/* Whether a column of the axis has the content of the cell at `position`. */
 static bool matches(const struct k25_sweep *sweep, const struct k25_sweep_axis_cells *axis_cells, size_t column,
                     uint64_t position, struct k25_sweep_cell cell)
 {

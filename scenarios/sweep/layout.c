@@ -51,7 +51,7 @@ static char *json_text(const char *text)
     return out;
 }
 
-/* Text as a cell: in quotes where the format needs them. The caller frees; NULL when memory is out. */
+/* Text as a cell: in quotes where the format needs them. The caller frees; NULL when out of memory. */
 static char *cell_text(enum k25_sweep_format format, const char *text)
 {
     return format == K25_SWEEP_CSV ? csv_text(text) : json_text(text);
@@ -121,7 +121,7 @@ bool k25_sweep_split(const struct k25_sweep_layout *layout, const char *row, siz
 
 /* ---- the layout as text ---- */
 
-/* One line whatever the text holds. */
+/* The text on one line: newlines and backslashes are escaped. */
 static void print_line(FILE *out, const char *key, const char *text)
 {
     fprintf(out, "%s ", key);
@@ -153,7 +153,7 @@ static void print_frame(FILE *out, const struct k25_sweep_layout *layout, const 
     fputs("rows\n", out);
 }
 
-/* What is written around the cells follows from the names of the columns. */
+/* The text around the cells, derived from the names of the columns. */
 static bool lay_out(struct k25_sweep_layout *layout, struct k25_error *error)
 {
     struct k25_printer head;
@@ -226,7 +226,7 @@ bool k25_sweep_layout_make(const struct k25_sweep *sweep, enum k25_sweep_format 
     return layout->text != NULL;
 }
 
-/* ---- reading it again ---- */
+/* ---- parsing ---- */
 
 static bool parse_number(const char *text, uint64_t most, uint64_t *value)
 {
@@ -261,7 +261,7 @@ static bool parse_format(const char *text, enum k25_sweep_format *format)
     return false;
 }
 
-/* One line, without its newline, cut at its first space. False: no line of a layout. */
+/* One line, without its newline, split at its first space. False: not a line of a layout. */
 static bool parse_line(const char *key, char *text, struct k25_sweep_layout *layout, bool *ok)
 {
     uint64_t number = 0;

@@ -1,4 +1,4 @@
-/* The files of shards as one. */
+/* Merges the files of shards into one. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static int by_start(const void *left, const void *right)
     return a->from != b->from ? (a->from < b->from ? -1 : 1) : (a->shard > b->shard) - (a->shard < b->shard);
 }
 
-/* Every shard once, none missing. */
+/* Checks that every shard is given exactly once. */
 static bool check_shards(const struct shard *shards, size_t count, const struct k25_sweep_layout *layout,
                          struct k25_error *error)
 {
@@ -68,7 +68,7 @@ static bool check_shards(const struct shard *shards, size_t count, const struct 
            k25_fail(error, K25_BAD_INPUT, "shard %zu of %" PRIu64 " is missing", count + 1, shards[0].line.shards);
 }
 
-/* The rows of one shard, chunk by chunk, after those of the store. */
+/* Appends the rows of one shard to the store, chunk by chunk. */
 static bool append(const struct shard *shard, int fd, struct k25_sweep_store *store, struct k25_error *error)
 {
     struct k25_sweep_replay *replay =

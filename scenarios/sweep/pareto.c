@@ -5,7 +5,7 @@
 
 #include "base/list.h"
 
-/* Room for one more, which is not counted yet: it goes into the middle. */
+/* Makes room for one more, without counting it: it may be inserted in the middle. */
 static bool grow(struct k25_ranked **items, size_t count)
 {
     struct k25_ranked *larger = k25_list_grow(*items, count, sizeof *larger);
@@ -37,8 +37,7 @@ static bool covers(const struct k25_ranked *a, const struct k25_ranked *b, size_
     return true;
 }
 
-/* Two values: along the front the first rises and the second falls, so that one binary search finds who matters.
- */
+/* Two values: along the front the first rises and the second falls, so one binary search finds the items to compare. */
 static enum k25_offer offer_sorted(struct k25_front *front, const struct k25_ranked *row)
 {
     size_t low = 0, high = front->count;
@@ -49,7 +48,7 @@ static enum k25_offer offer_sorted(struct k25_front *front, const struct k25_ran
         else
             high = middle;
     }
-    /* All items before `low` have a first value no larger; the last of them has their smallest second one. */
+    /* All items before `low` have a first value that is not larger; the last of them has the smallest second value. */
     if (low > 0 && covers(&front->item[low - 1], row, 2))
         return K25_REFUSED;
     struct k25_ranked kept;

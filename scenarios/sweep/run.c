@@ -9,7 +9,7 @@
 
 /* ---- messages: chunks as bytes, for the process that writes ---- */
 
-/* Both ends are the same program on the same kind of machine. */
+/* Sender and receiver are the same program with the same byte order. */
 struct message {
     char *bytes;
     size_t size, room;
@@ -73,7 +73,7 @@ static bool get(struct reader *reader, void *out, size_t size)
     return true;
 }
 
-/* The next `size` bytes, where they are. */
+/* The next `size` bytes, not copied. */
 static bool get_bytes(struct reader *reader, const char **bytes, size_t size)
 {
     *bytes = reader->at;
@@ -83,7 +83,7 @@ static bool get_bytes(struct reader *reader, const char **bytes, size_t size)
     return true;
 }
 
-/* A list that another process kept, as one of this process. */
+/* Decodes a list of another process. */
 static bool get_items(struct reader *reader, struct k25_ranked **items, size_t *count)
 {
     if (!get(reader, count, sizeof *count))
@@ -96,7 +96,7 @@ static bool get_items(struct reader *reader, struct k25_ranked **items, size_t *
     return get(reader, *items, *count * sizeof **items);
 }
 
-/* Its key stays in the message. */
+/* Decodes a group; its key points into the message. */
 static bool get_group(struct reader *reader, struct k25_sweep_group *group)
 {
     const char *key = NULL;
@@ -119,7 +119,7 @@ static bool get_summary(struct reader *reader, struct k25_sweep_summary *summary
     for (; summary->groups < groups; summary->groups++) {
         struct k25_sweep_group *group = &summary->group[summary->groups];
         if (!get_group(reader, group)) {
-            summary->groups++; /* for what it has to be freed */
+            summary->groups++; /* counted also after a failure, so that it is freed */
             return false;
         }
     }
@@ -161,8 +161,8 @@ static bool store_chunks(const char *bytes, size_t size, struct k25_sweep_store 
 
 /* ---- threads ---- */
 
-/* Chunks of a round: of each thread when there is one process, which looks between rounds whether it is to stop; of
- * each process when there are several, which keep their rows until the round is over. */
+/* Chunks of a round: per thread when there is one process, which checks `stop` between rounds; per process when there
+ * are several, which keep their rows until the end of the round. */
 enum { ALONE = 64, TOGETHER = 32 };
 
 struct run {
@@ -172,7 +172,7 @@ struct run {
     struct k25_sweep_store *store; /* NULL: another process writes */
     struct message message;
     int threads;
-    struct k25_sweep_worker **worker; /* of each thread */
+    struct k25_sweep_worker **worker; /* one per thread */
     uint64_t from, to, chunk;
     bool failed;
     struct k25_error *error;
@@ -183,7 +183,7 @@ static bool asked_to_stop(const struct run *run)
     return run->options->stop != NULL && *run->options->stop != 0;
 }
 
-/* Chunks arrive here in the order of the grid, one at a time. */
+/* Called with chunks in the order of the grid, one at a time. */
 static bool deliver(struct run *run, const struct k25_sweep_chunk *chunk, struct k25_error *error)
 {
     if (run->store == NULL)
@@ -203,7 +203,7 @@ static bool has_failed(struct run *run)
     return failed;
 }
 
-/* The first failure counts. */
+/* Records the first failure. */
 static void note_failure(struct run *run, const struct k25_error *error)
 {
 #pragma omp critical(k25_sweep_failure)
@@ -215,12 +215,12 @@ static void note_failure(struct run *run, const struct k25_error *error)
     }
 }
 
-/* The points first..last-1, chunk by chunk. After a failure or when it is to stop nothing more is delivered, so that
- * what is stored has no gap. */
+/* The points first..last-1, chunk by chunk. After a failure or a stop no more chunks are delivered, so that the stored
+ * rows have no gap. */
 static void run_chunks(struct run *run, uint64_t first, uint64_t last)
 {
     int64_t chunks = (int64_t)((last - first + run->chunk - 1) / run->chunk);
-    bool halted = false; /* only inside of the ordered part */
+    bool halted = false; /* accessed only in the ordered region */
 #pragma omp parallel num_threads(run->threads)
     {
         struct k25_sweep_worker *worker = run->worker[omp_get_thread_num()];
@@ -246,8 +246,8 @@ static void run_chunks(struct run *run, uint64_t first, uint64_t last)
 
 /* ---- processes ---- */
 
-/* What the other processes made of this round, in their order. A message is short when its process stopped or failed:
- * what follows it would leave a gap. */
+/* Stores the rows of the other processes of this round, in their order. A process that stopped or failed sends fewer
+ * points; the rows after a gap are not stored. */
 static void gather(struct run *run, uint64_t first, uint64_t share)
 {
     for (int rank = 1; rank < run->processes->count; rank++) {

@@ -1,4 +1,4 @@
-/* The scenarios of a sweep: one for every combination of keys that the loader of scenarios takes. */
+/* The scenarios of a sweep: one for every combination of values of keys for the loader of scenarios. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@ bool k25_sweep_load_base(struct k25_sweep_reader *reader, const struct k25_yaml_
     return ok;
 }
 
-/* A reference that is a path is relative to the sweep that names it; as an override it would be the working
- * folder's. */
+/* A reference that is a path is relative to the folder of the sweep file; as an override it would be relative to the
+ * working directory. */
 static const char *value_text(const struct k25_sweep_reader *reader, const char *key, const char *value, char *out,
                               size_t size)
 {
@@ -66,7 +66,7 @@ void k25_sweep_close_reader(struct k25_sweep_reader *reader)
     k25_inputs_free(&reader->inputs);
 }
 
-/* The overrides of one combination: those of `set`, then what the axes say. */
+/* The overrides of one combination: those of `set`, then those of the axes. */
 static bool collect(const struct k25_sweep_reader *reader, size_t load, struct k25_sweep_override *list, size_t *count)
 {
     const struct k25_sweep *sweep = reader->sweep;
@@ -95,8 +95,7 @@ static bool collect(const struct k25_sweep_reader *reader, size_t load, struct k
     return true;
 }
 
-/* The loader's message with the place in the sweep that gave it the value: "--set machine=x: ..." names the key.
- */
+/* The loader's message with the position of the value in the sweep file; its "--set machine=x: ..." has the key. */
 static bool fail_load(const struct k25_sweep_reader *reader, const struct k25_sweep_override *list, size_t count,
                       const struct k25_error *error)
 {
@@ -129,7 +128,7 @@ static bool load_one(struct k25_sweep_reader *reader, size_t load, struct k25_sw
         ok = k25_scenario_load(reader->library, reader->base, texts, count, scenario, &error);
         ok = ok ? k25_inputs_add_files(&reader->inputs, &scenario->inputs, reader->error)
                 : fail_load(reader, list, count, &error);
-        /* Thousands of scenarios: what is of no use for a point goes. */
+        /* There can be thousands of scenarios: free the records that points do not need. */
         k25_inputs_free(&scenario->inputs);
     }
     for (size_t i = 0; i < count; i++)

@@ -61,8 +61,8 @@ static size_t find_reason(const struct k25_sweep_counts *known, const char *text
     return i < known->reasons ? i : K25_SWEEP_REASONS - 1;
 }
 
-/* Adds a chunk's lines to `out`. `known` are all reasons so far, the chunk's with them, and the first `declared` of
- * them are in the file already. */
+/* Adds a chunk's lines to `out`. `known` are all reasons including the chunk's; the first `declared` of them are in the
+ * file already. */
 static void print_record(FILE *out, const struct k25_sweep_record *record, const struct k25_sweep_counts *known,
                          size_t declared)
 {
@@ -106,8 +106,8 @@ static bool parse_tail(const char *at, const char *end, const struct k25_sweep_c
     return at + 2 == end;
 }
 
-/* Reads the next chunk at `*at`, which becomes the end of its line. `known` grows by reasons that are declared on the
- * way. False at the end, or where the text is cut off or is none of ours. */
+/* Reads the next chunk at `*at`, which is set to the end of its line. Reasons declared before it are added to `known`.
+ * False at the end, or where the text is truncated or invalid. */
 static bool parse_record(const char **at, struct k25_sweep_counts *known, struct k25_sweep_record *record)
 {
     const char *line = *at, *end;
@@ -132,9 +132,9 @@ static bool parse_record(const char **at, struct k25_sweep_counts *known, struct
     return false;
 }
 
-/* ---- reading rows again ---- */
+/* ---- replaying records and rows ---- */
 
-/* Reads `size` bytes of rows, as far as there are that many; `*have` becomes their number. */
+/* Reads up to `size` bytes of rows; `*have` is set to their number. */
 static bool read_rows(struct k25_sweep_replay *replay, uint64_t size, size_t *have, struct k25_error *error)
 {
     if (size > replay->room) {
@@ -212,9 +212,9 @@ void k25_sweep_replay_close(struct k25_sweep_replay *replay)
     free(replay);
 }
 
-/* ---- going on where an earlier run stopped ---- */
+/* ---- resuming ---- */
 
-/* Takes in every chunk whose rows are what the state says; `*rows` and `*state` become the bytes that can be kept. */
+/* Adds every chunk whose rows agree with the state file; `*rows` and `*state` are set to the bytes that are kept. */
 static bool replay_all(struct k25_sweep_store *store, const char *text, size_t start, off_t *rows, off_t *state,
                        struct k25_error *error)
 {
@@ -234,7 +234,7 @@ static bool replay_all(struct k25_sweep_store *store, const char *text, size_t s
     }
     store->next = replay->next;
     *state = replay->at - text;
-    /* The list of reasons is that of the file, so that their numbers go on meaning the same. */
+    /* The list of reasons is that of the file, so that their indices keep their meaning. */
     struct k25_sweep_counts *counts = &store->summary.counts;
     while (counts->reasons < store->declared) {
         counts->reason[counts->reasons] = replay->known.reason[counts->reasons];
@@ -244,7 +244,7 @@ static bool replay_all(struct k25_sweep_store *store, const char *text, size_t s
     return step == K25_REPLAY_END;
 }
 
-/* Empty rows and a fresh state. */
+/* Starts with empty rows and a new state file. */
 static bool start_afresh(struct k25_sweep_store *store, const char *shard, struct k25_error *error)
 {
     const struct k25_sweep_layout *layout = store->layout;
@@ -267,7 +267,7 @@ static bool go_on(struct k25_sweep_store *store, const char *shard, const char *
                   struct k25_error *error)
 {
     size_t layout = strlen(store->layout->text), line = strlen(shard), both = layout + line;
-    /* Killed while the first lines were written: there is nothing to go on with. */
+    /* Killed while the first lines were written: nothing to resume. */
     bool begun = size < both && memcmp(text, store->layout->text, size < layout ? size : layout) == 0 &&
                  (size <= layout || memcmp(text + layout, shard, size - layout) == 0);
     if (begun)
@@ -298,7 +298,7 @@ static void set_up(struct k25_sweep_store *store, const struct k25_sweep_layout 
     k25_sweep_summary_open(layout, &store->summary);
 }
 
-/* Opens FILE.part and FILE.state, and keeps others from them. */
+/* Opens FILE.part and FILE.state and locks them. */
 static bool open_files(struct k25_sweep_store *store, struct k25_error *error)
 {
     store->rows_fd = open(store->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -310,7 +310,7 @@ static bool open_files(struct k25_sweep_store *store, struct k25_error *error)
     return store->state_fd >= 0 || fail(store->state, "write", error);
 }
 
-/* A pipe, a terminal, a device: nothing there can be gone on with, so the rows just go out. */
+/* A pipe, a terminal or a device cannot be resumed: the rows are written without a journal. */
 static bool open_device(struct k25_sweep_store *store, struct k25_error *error)
 {
     snprintf(store->part, sizeof store->part, "%s", store->file);
@@ -353,7 +353,7 @@ bool k25_sweep_store_open(struct k25_sweep_store *store, const struct k25_sweep_
         return k25_fail(error, K25_BAD_INPUT,
                         "%s: the rows of another sweep, says its state; remove both to start again", file);
     }
-    /* Finished, or killed just before its state went: the rows are looked through again, not made again. */
+    /* Finished, or killed just before the state file was removed: the rows are read, not computed again. */
     if (text != NULL && !part && strncmp(text, layout->text, strlen(layout->text)) == 0)
         part = rename(file, store->part) == 0;
     bool ok = open_files(store, error) &&

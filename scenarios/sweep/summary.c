@@ -21,7 +21,7 @@ static bool same(const struct k25_sweep_group *group, const char *key, size_t le
     return group->key_length == length && memcmp(group->key, key, length) == 0;
 }
 
-/* Room for one more group in the list and in the table, which stays at most half full. */
+/* Makes room for one more group in the list and in the hash table, which is at most half full. */
 static bool make_room(struct k25_sweep_summary *summary)
 {
     if (summary->groups == summary->room) {
@@ -117,7 +117,7 @@ bool k25_sweep_summary_rank(struct k25_sweep_summary *summary, const char *key, 
     for (size_t i = 0; i < summary->objectives; i++) {
         if (isnan(value[i]))
             return true;
-        row.value[i] = summary->maximise[i] ? -value[i] : value[i]; /* lists of the best take small values */
+        row.value[i] = summary->maximise[i] ? -value[i] : value[i]; /* pareto.h: smaller is better */
     }
     if (summary->objectives == 0)
         return true;
@@ -125,7 +125,7 @@ bool k25_sweep_summary_rank(struct k25_sweep_summary *summary, const char *key, 
     return group != NULL && offer(summary, group, &row, error);
 }
 
-/* A row of another summary as one of this: in the order of all rows, and with its text. */
+/* Converts a row of another summary: its order among all rows, and its text. */
 static struct k25_ranked moved(const struct k25_ranked *row, const char *rows, uint64_t order)
 {
     struct k25_ranked out = *row;

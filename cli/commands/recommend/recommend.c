@@ -304,7 +304,7 @@ static json_t *comparison_json(const struct cli_rival *rival)
                                                rival->term[i].choice * 1e3, "other_ms", rival->term[i].rival * 1e3));
     return json_pack("{s:f, s:o, s:o, s:b, s:i, s:o, s:o}", "tok_s_ratio", c->ratio, "interval",
                      interval_json(c->interval, 1), "measured_interval", interval_json(c->measured, 1), "told_apart",
-                     c->apart, "load_tests_of_each", c->repeats, "drivers", drivers, "terms", terms);
+                     c->differs, "load_tests_of_each", c->repeats, "drivers", drivers, "terms", terms);
 }
 
 static bool add_rival(json_t *root, const char *key, const struct cli_rival *rival, const struct k25_wish *wish,

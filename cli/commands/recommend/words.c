@@ -299,7 +299,7 @@ static void say_sure(const struct cli_advice *advice, const struct cli_rival *ri
     double noise = advice->choice.uncertainty.noise;
     say(text, "the choice is ");
     say_faster(c, text);
-    if (!c->apart) {
+    if (!c->differs) {
         say(text, " The two cannot be told apart.");
         say_drivers(c, text);
     } else if (c->measured.low <= 1 && c->repeats > 0) {

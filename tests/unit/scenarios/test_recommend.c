@@ -274,7 +274,7 @@ static void a_plan_is_not_faster_than_itself(void **state)
     u.noise = 0.02;
     assert_true(k25_scenario_question_for(&scenario, &scenario.plan, &a, &error));
     assert_true(k25_recommend_compare(&a, &a, &scenario.params, &u, &comparison, &error));
-    assert_true(comparison.ratio == 1 && comparison.spread == 0 && !comparison.apart);
+    assert_true(comparison.ratio == 1 && comparison.spread == 0 && !comparison.differs);
     assert_int_equal(comparison.drivers, 0);
     assert_int_equal(comparison.repeats, 0);
     /* exp(1.6449 x 0.02 x sqrt 2) = 1.04763 */
