@@ -9,7 +9,7 @@ static bool on_gpu(enum k25_trace_kind kind)
     return kind != K25_TRACE_RUNTIME && kind != K25_TRACE_ANNOTATION;
 }
 
-/* The kind of the event, or -1 when nobody wants it; then it is counted here. */
+/* The kind of the event; -1 when it is not needed, then it is counted here. */
 static int kind_of(struct k25_trace_info *info, const struct k25_trace_raw *raw)
 {
     bool complete = raw->ph == 'X' || (raw->ph == 0 && raw->has_ts && raw->has_dur);
@@ -18,7 +18,7 @@ static int kind_of(struct k25_trace_info *info, const struct k25_trace_raw *raw)
     }
     if (complete && raw->category == K25_CATEGORY_OPERATOR && raw->name.size > 13 &&
         memcmp(raw->name.at, "ProfilerStep#", 13) == 0) {
-        return K25_TRACE_ANNOTATION; /* 2021 knew no user_annotation */
+        return K25_TRACE_ANNOTATION; /* traces of 2021 have no user_annotation */
     }
     if (complete && (raw->category == K25_CATEGORY_CPU_OP || raw->category == K25_CATEGORY_OPERATOR)) {
         info->cpu_ops++;
@@ -31,7 +31,7 @@ static int kind_of(struct k25_trace_info *info, const struct k25_trace_raw *raw)
     return -1;
 }
 
-/* Kineto writes 0 where it lost the time of a kernel; other events may begin at 0 and last for less than 1 ns. */
+/* Kineto writes 0 when it lost the time of a kernel; other events can start at 0 and be shorter than 1 ns. */
 static bool bad_time(const struct k25_trace_raw *raw, enum k25_trace_kind kind)
 {
     if (!raw->has_ts || !raw->has_dur || raw->dur_ns < 0) {
@@ -99,7 +99,7 @@ static bool name_of(struct k25_trace_walk *walk, const char *text, size_t size, 
     return true;
 }
 
-/* The name, and what the event says of its collective. */
+/* The name and the collective of the event. */
 static bool texts_of(struct k25_trace_walk *walk, struct k25_trace_event *event,
                      struct k25_trace_collective *collective)
 {
@@ -111,7 +111,7 @@ static bool texts_of(struct k25_trace_walk *walk, struct k25_trace_event *event,
         if (event->name_id >= 0) {
             return true;
         }
-        walk->info->dropped_names--; /* once more below, where the name gets its zero */
+        walk->info->dropped_names--; /* counted again below, where the name is terminated */
     }
     const char *texts[K25_TRACE_TEXTS];
     size_t length;

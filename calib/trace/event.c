@@ -8,7 +8,7 @@ static inline bool is_blank(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* In front of a string, behind one, behind a word, behind a backslash. */
+/* Before a string, after one, after a word, after a backslash. */
 static inline bool may_precede(char c)
 {
     return c == '[' || c == '{' || c == ',' || c == ':';
@@ -60,7 +60,7 @@ static const char *string_byte(struct k25_trace_skipper *skip, const char *p, co
     return p + length;
 }
 
-/* One byte outside strings. True when the value ends in front of or with it; `*p` is then behind the value. */
+/* One byte outside strings. True when the value ends before or with it; `*p` is then the byte after the value. */
 static bool outside_byte(struct k25_trace_skipper *skip, const char **p)
 {
     char c = **p;
@@ -69,7 +69,7 @@ static bool outside_byte(struct k25_trace_skipper *skip, const char **p)
         return skip->depth == 0 && skip->before != '\0';
     }
     if (skip->before == '"' && !may_follow(c)) {
-        skip->bad_string = true; /* `"a"b`: the quote in front was none */
+        skip->bad_string = true; /* `"a"b`: the quote before is not one */
         return true;
     }
     if (c == '"' && skip->before != '\0' && !may_precede(skip->before)) {
@@ -77,7 +77,7 @@ static bool outside_byte(struct k25_trace_skipper *skip, const char **p)
         return true;
     }
     if (skip->depth == 0 && (c == ',' || c == ']' || c == '}')) {
-        return true; /* behind a number or a word, or where a value is missing */
+        return true; /* after a number or a word, or where a value is missing */
     }
     *p += 1;
     skip->before = c;
@@ -126,7 +126,7 @@ static bool stop(struct cursor *cursor, enum k25_trace_verdict verdict)
     return false;
 }
 
-/* Passes over blanks; false when the text ends. */
+/* Skips blanks; false when the text ends. */
 static bool blanks(struct cursor *cursor)
 {
     while (cursor->p < cursor->end && is_blank(*cursor->p)) {
@@ -135,7 +135,7 @@ static bool blanks(struct cursor *cursor)
     return cursor->p < cursor->end || stop(cursor, K25_EVENT_MORE);
 }
 
-/* The inside of the string at the cursor. */
+/* The content of the string at the cursor. */
 static bool string(struct cursor *cursor, struct k25_trace_span *inside, bool *odd)
 {
     struct k25_trace_skipper skip = {0};
@@ -155,7 +155,7 @@ static bool string(struct cursor *cursor, struct k25_trace_span *inside, bool *o
     return true;
 }
 
-/* An object or an array that holds nothing we want. */
+/* An object or an array that is not needed. */
 static bool nested(struct cursor *cursor)
 {
     struct k25_trace_skipper skip = {0};
@@ -165,7 +165,7 @@ static bool nested(struct cursor *cursor)
     return after != NULL || stop(cursor, skip.bad_string ? K25_EVENT_DAMAGED : K25_EVENT_MORE);
 }
 
-/* A number, true, false, null; or nothing at all, or a word that JSON does not know: then the value is missing. */
+/* A number, true, false or null; if there is nothing, or a word that is not JSON, the value is missing. */
 static bool word(struct cursor *cursor, enum k25_trace_field field)
 {
     const char *start = cursor->p;
@@ -205,7 +205,7 @@ static bool value(struct cursor *cursor, enum k25_trace_field field)
     return *cursor->p == '{' || *cursor->p == '[' ? nested(cursor) : word(cursor, field);
 }
 
-/* The key at the cursor and the colon behind it. */
+/* The key at the cursor and the colon after it. */
 static bool key(struct cursor *cursor, bool in_args, enum k25_trace_field *field)
 {
     if (*cursor->p != '"') {
@@ -224,7 +224,7 @@ static bool key(struct cursor *cursor, bool in_args, enum k25_trace_field *field
     return blanks(cursor);
 }
 
-/* Behind a member: a comma, or the end of the object. */
+/* After a member: a comma, or the end of the object. */
 static bool separator(struct cursor *cursor, bool *closed)
 {
     if (!blanks(cursor)) {
@@ -238,7 +238,7 @@ static bool separator(struct cursor *cursor, bool *closed)
     return true;
 }
 
-/* The members of the event or, one level down, of its args; the cursor is behind '{' and ends behind '}'. */
+/* The members of the event or, one level down, of its args; the cursor starts after '{' and ends after '}'. */
 static bool members(struct cursor *cursor, bool in_args)
 {
     bool closed = false;
@@ -247,7 +247,7 @@ static bool members(struct cursor *cursor, bool in_args)
         if (!blanks(cursor)) {
             return false;
         }
-        if (*cursor->p == '}') { /* of an empty object, or behind a comma too many */
+        if (*cursor->p == '}') { /* an empty object, or a trailing comma */
             cursor->p++;
             return true;
         }
@@ -259,7 +259,7 @@ static bool members(struct cursor *cursor, bool in_args)
         }
         if (field == K25_FIELD_ARGS && *cursor->p == '{') {
             cursor->p++;
-            if (!members(cursor, true)) { /* once deeper: args have no args */
+            if (!members(cursor, true)) { /* only one level: args have no args */
                 return false;
             }
         } else if (!value(cursor, field)) {

@@ -106,7 +106,7 @@ static bool is_nonfinite(const char *text, size_t size)
            same(text, size, "1.#INF") || same(text, size, "1.#IND") || same(text, size, "1.#QNAN");
 }
 
-/* value * 10^exponent, cut towards zero. */
+/* value * 10^exponent, rounded towards zero. */
 static enum k25_trace_number scale(uint64_t value, int64_t exponent, uint64_t *magnitude)
 {
     for (; exponent > 0 && value != 0; exponent--) {
@@ -121,7 +121,7 @@ static enum k25_trace_number scale(uint64_t value, int64_t exponent, uint64_t *m
     return K25_NUMBER_OK;
 }
 
-/* The exponent behind 'e', clamped to what decides anything. */
+/* The exponent after 'e', clamped: larger ones have the same result. */
 static bool parse_exponent(const char *p, const char *end, int64_t *exponent)
 {
     bool negative = p < end && *p == '-';
@@ -165,7 +165,7 @@ enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift
         digits = true;
         uint64_t next;
         if (full || __builtin_mul_overflow(value, 10, &next) || __builtin_add_overflow(next, digit, &next)) {
-            full = true; /* digits past 64 bits only move the point */
+            full = true; /* digits beyond 64 bits only shift the decimal point */
             exponent += !point;
         } else {
             value = next;
@@ -181,7 +181,7 @@ enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift
     return scale(value, exponent, magnitude);
 }
 
-/* A number that is not there or is none leaves the field as it was; what was wrong is counted. */
+/* A missing or invalid number leaves the field unchanged; the fault is counted. */
 static bool number(struct k25_trace_raw *raw, const char *text, size_t size, int shift, int64_t *value)
 {
     bool negative;
@@ -212,7 +212,7 @@ static void id(struct k25_trace_raw *raw, const char *text, size_t size, uint64_
     }
 }
 
-/* "stream 7" and "GPU 0" hold a number; other texts become a hash (FNV-1a) that tells them apart. */
+/* "stream 7" and "GPU 0" hold a number; other texts are replaced by their hash (FNV-1a). */
 static bool thread(const char *text, size_t size, int64_t *value)
 {
     struct k25_trace_raw unused = {0};
@@ -242,7 +242,7 @@ static void set_text(struct k25_trace_raw *raw, enum k25_trace_field field, cons
     raw->texts[field - K25_FIELD_COLLECTIVE] = (struct k25_trace_span){text, size};
 }
 
-/* An integer of args; false when the field is none. */
+/* An integer field of args; false when the field is not one of them. */
 static bool set_integer(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size)
 {
     int64_t *numbers[K25_FIELDS] = {
@@ -269,7 +269,7 @@ void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, co
                        bool string)
 {
     switch (field) {
-    case K25_FIELD_PH: /* of these two the first counts, for it may decide that the rest is passed over */
+    case K25_FIELD_PH: /* the first of repeated keys counts, because it may decide that the rest is skipped */
         raw->ph = raw->ph != 0 ? raw->ph : string && size == 1 && text[0] != '\0' ? text[0] : '?';
         break;
     case K25_FIELD_CAT:

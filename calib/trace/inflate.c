@@ -27,7 +27,7 @@ static bool system_fail(struct k25_error *error, const char *name, const char *d
     return k25_fail(error, K25_RESOURCE, "%s: cannot %s: %s", name, doing, why == NULL ? "unknown error" : why);
 }
 
-/* Fills `in` when nothing of it is left; at the end of the file there stays none. */
+/* Fills `in` when it is used up; at the end of the file it remains empty. */
 static bool feed(struct k25_inflate *stream, struct k25_error *error)
 {
     if (stream->state.avail_in > 0 || stream->file_end) {
@@ -97,13 +97,13 @@ static void finish(struct k25_inflate *stream, enum k25_inflate_end end)
     stream->end = end == K25_INFLATE_WHOLE ? stream->end : end; /* a bad checksum seen before stays */
 }
 
-/* Between two members: begins the next one, or finds the end. Members one behind the other are one text (RFC 1952,
- * 2.2); tape and block devices pad the last with zeros. */
+/* Between two members: begins the next one, or finds the end. Consecutive members are one text (RFC 1952, 2.2); tape
+ * and block devices pad the last with zeros. */
 static void between(struct k25_inflate *stream)
 {
     struct inflate_state *state = &stream->state;
     if (state->avail_in == 0) {
-        finish(stream, K25_INFLATE_WHOLE); /* feed() has been asked: the file ends here */
+        finish(stream, K25_INFLATE_WHOLE); /* feed() found no more bytes: the file ends here */
     } else if (state->next_in[0] == 0) {
         state->next_in++;
         state->avail_in--;

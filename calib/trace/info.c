@@ -12,9 +12,9 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* The number behind `word` (and behind a '-' or '_'), which must begin and end like a word of its own; the last
- * one of the name counts. -1 when there is none. */
-static int number_behind(const char *name, const char *word)
+/* The number after `word` (and a '-' or '_'), both at word boundaries; the last one in the name counts. -1 when there
+ * is none. */
+static int number_after(const char *name, const char *word)
 {
     int value = -1;
     size_t size = strlen(word);
@@ -38,12 +38,12 @@ static int number_behind(const char *name, const char *word)
 int k25_trace_rank_from_name(const char *path)
 {
     const char *name = base_name(path);
-    int rank = number_behind(name, "rank");
+    int rank = number_after(name, "rank");
     if (rank >= 0) {
         return rank; /* vLLM, HTA */
     }
     /* SGLang: <id>-TP-3-DP-0-PP-1-EP-0: with pipeline stages the rank depends on how many ranks a stage has. */
-    return number_behind(name, "PP") > 0 ? -1 : strstr(name, "TP-") != NULL ? number_behind(name, "TP") : -1;
+    return number_after(name, "PP") > 0 ? -1 : strstr(name, "TP-") != NULL ? number_after(name, "TP") : -1;
 }
 
 void k25_trace_info_free(struct k25_trace_info *info)

@@ -1,16 +1,16 @@
-/* The parts of the trace reader, between themselves.
+/* Shared by the files of the trace reader.
  *
- *     trace.c         the file: a piece is inflated while the one before is walked; how it ends
- *     trace_walk.c    the document: root, lists of events
- *     trace_resync.c  where to go on behind a damaged event
- *     trace_deliver.c from what an event says to what the visitor gets
- *     trace_event.c   one event, byte by byte: the reference, which puts up with damage
- *     trace_quick.c   one event, with AVX2: the same answers for events without anything odd, or "not me"
- *     trace_simd.h    what that one sees at a glance
- *     trace_fields.c  keys, categories, decimal numbers
- *     trace_names.c   texts, each kept once
- *     trace_root.c    what a file says about itself, and what is no trace
- *     trace_info.c    rank from the name, verdict, damage for people
+ *     trace.c    the file: one piece is inflated while the one before is walked
+ *     walk.c     the document: root, lists of events
+ *     resync.c   the next event after a damaged one
+ *     deliver.c  from the fields of an event to the visitor
+ *     event.c    one event, byte by byte: the reference, which handles damage
+ *     quick.c    one event, with AVX2: the same result for regular events; leaves all others to event.c
+ *     simd.h     AVX2 primitives of quick.c
+ *     fields.c   keys, categories, decimal numbers
+ *     names.c    the table of texts
+ *     root.c     metadata of a file; recognition of files that are not traces
+ *     info.c     rank from the name, check, summary of damage
  */
 #ifndef K25_CALIB_TRACE_INTERNAL_H
 #define K25_CALIB_TRACE_INTERNAL_H
@@ -21,7 +21,7 @@
 
 struct k25_trace_walk;
 
-/* Zero bytes that must follow whatever is walked: the quick walker loads past what it looks at. */
+/* Zero bytes that must follow any text that is walked: the quick walker loads beyond the bytes that it uses. */
 enum { K25_TRACE_SLACK = 64 };
 
 /* An event longer than this is damage (one without an end, usually); metadata longer than this is not read. */
@@ -75,16 +75,16 @@ struct k25_trace_span {
     size_t size;
 };
 
-/* What the text of one event says. Texts are spans of the walked text, as written (escapes and all). */
+/* The fields of one event. Texts are spans of the walked text, with their escapes. */
 struct k25_trace_raw {
     int category;
-    char ph; /* 0: not said */
+    char ph; /* 0: not given */
     bool has_ts, has_dur, has_texts /* of a collective */, odd_name /* escapes or bytes above 127 */;
     bool guessed;  /* the name is the one that was guessed */
     bool fraction; /* ts or dur was written with a decimal point */
     bool has_tid, has_pid;
     int64_t ts_ns, dur_ns, tid, pid;
-    int64_t device, stream; /* -1: not said */
+    int64_t device, stream; /* -1: not given */
     uint64_t correlation, external_id, graph_id, graph_node, bytes;
     int64_t in_elements, out_elements, group_size, sequence;
     uint32_t damaged_strings, damaged_values, invalid_utf8, nonfinite, huge_ids;
@@ -96,20 +96,20 @@ struct k25_trace_raw {
 enum k25_trace_verdict {
     K25_EVENT_DONE,
     K25_EVENT_MORE,    /* the text ends before the event does */
-    K25_EVENT_ODD,     /* quick walker only: something the reference must look at */
+    K25_EVENT_ODD,     /* quick walker only: the event is left to the reference */
     K25_EVENT_DAMAGED, /* `*after` is where it was seen */
     K25_EVENT_NESTED,  /* the event is a document: it holds traceEvents */
 };
 
-/* ---- trace_fields.c ---- */
+/* ---- fields.c ---- */
 
 enum k25_trace_number { K25_NUMBER_OK, K25_NUMBER_NONE, K25_NUMBER_NONFINITE, K25_NUMBER_HUGE };
 
-/* The decimal `text` times 10^shift, cut towards zero, as sign and magnitude; never through a double. NONFINITE:
- * inf, nan and their kin in any case. HUGE: more than 64 bits. */
+/* The decimal `text` times 10^shift, rounded towards zero, as sign and magnitude; no conversion to double. NONFINITE:
+ * inf, nan and their variants, in upper or lower case. HUGE: more than 64 bits. */
 enum k25_trace_number k25_trace_decimal(const char *text, size_t size, int shift, bool *negative, uint64_t *magnitude);
 
-/* Case does not matter. */
+/* The category (a kind, or an enum k25_trace_category) and the field of a text, in upper or lower case. */
 int k25_trace_category(const char *text, size_t size);
 enum k25_trace_field k25_trace_field(const char *key, size_t size, bool in_args);
 
@@ -121,40 +121,40 @@ static inline void k25_trace_raw_clear(struct k25_trace_raw *raw)
     raw->in_elements = raw->out_elements = raw->group_size = raw->sequence = -1;
 }
 
-/* Takes the value of `field`: `text` is the number or bare word, or the inside of a string. */
+/* Sets a field from its value: `text` is a number or bare word, or the content of a string. */
 void k25_trace_raw_set(struct k25_trace_raw *raw, enum k25_trace_field field, const char *text, size_t size,
                        bool string);
 
-/* True when the reader has no use for the event, whatever else it says. */
+/* Whether the category is sufficient to ignore the event. */
 static inline bool k25_trace_raw_useless(const struct k25_trace_raw *raw)
 {
     return raw->category >= K25_TRACE_KINDS && raw->category != K25_CATEGORY_OPERATOR;
 }
 
-/* ---- trace_event.c ---- */
+/* ---- event.c ---- */
 
-/* A value being passed over, byte by byte; may stop and go on with the next piece. Start from all zero. */
+/* The state of skipping a value, which can continue in the next piece. Initialise with zeros. */
 struct k25_trace_skipper {
     int64_t depth;
     bool in_string, escaped, bad_string, bad_escape;
-    char before; /* the last byte outside strings that is no blank; '"' for a string */
+    char before; /* the last non-blank byte outside strings; '"' for a string */
     uint32_t damaged_strings, invalid_utf8;
 };
 
-/* Passes over one value. The byte behind it; NULL when the text ends first (`*p` is where to go on) or when quotes
- * stand where none can (`skip->bad_string`, `*p` is there). `last` says that nothing follows `end`. */
+/* Skips one value. Returns the byte after it; NULL when the text ends first (`*p` is where to continue) or at quotes in
+ * an invalid place (`skip->bad_string`, `*p` is their position). */
 const char *k25_trace_skip(struct k25_trace_skipper *skip, const char **p, const char *end);
 
-/* The event at `text`, which is '{'. On DONE `*after` is behind its '}'. */
+/* Parses the event at `text`, which is '{'. On DONE `*after` is the byte after its '}'. */
 enum k25_trace_verdict k25_trace_event_plain(const char *text, const char *end, struct k25_trace_raw *raw,
                                              const char **after);
 
-/* ---- trace_quick.c ---- */
+/* ---- quick.c ---- */
 
-/* What the quick walker remembers from event to event: the bytes between two values hardly ever change. */
+/* State of the quick walker between events: the bytes between two values hardly ever change. */
 enum { K25_SHAPE_STEPS = 96, K25_SHAPE_TEXT = 32 };
 struct k25_trace_step {
-    unsigned char text[K25_SHAPE_TEXT]; /* from behind a value to the next one */
+    unsigned char text[K25_SHAPE_TEXT]; /* from the end of a value to the next one */
     uint32_t size, field, mask;         /* size 0: not learned; `mask` has a bit for each byte of the text */
     int16_t next;                       /* the step that followed last time, -1: none */
     bool in_args, closes;
@@ -165,12 +165,12 @@ struct k25_trace_shape {
 };
 
 bool k25_trace_quick_available(void);
-/* `guess` is the name the event is likely to have: one without escapes or quotes, or none. */
+/* As k25_trace_event_plain. `guess` is the probable name of the event, without escapes and quotes, or none. */
 enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape, const struct k25_trace_span *guess,
                                              const char *text, const char *end, struct k25_trace_raw *raw,
                                              const char **after);
 
-/* ---- trace_names.c ---- */
+/* ---- names.c ---- */
 
 struct k25_trace_slot {
     uint64_t hash;
@@ -180,7 +180,7 @@ struct k25_trace_names {
     struct k25_arena *arena;
     const char **texts; /* by id */
     uint32_t *sizes;
-    bool *plain; /* holds no quote, no backslash and nothing above 127 */
+    bool *plain; /* has no quote, no backslash and no byte above 127 */
     int count, room;
     struct k25_trace_slot *slots;
     uint32_t mask;
@@ -189,45 +189,46 @@ struct k25_trace_names {
 };
 
 bool k25_trace_names_start(struct k25_trace_names *names, struct k25_arena *arena);
-/* The id of the text, new or old; -1 when the table is full, -2 when memory is out. */
+/* Returns the id of the text, which is added if it is new; -1 when the table is full, -2 when out of memory. */
 int k25_trace_names_id(struct k25_trace_names *names, const char *text, size_t size);
-/* The text that is likely to come next, with its id; only a plain one, NULL otherwise. */
+/* The text that probably comes next, with its id; only a plain one, NULL otherwise. */
 struct k25_trace_span k25_trace_names_guess(const struct k25_trace_names *names, int *id);
-void k25_trace_names_free(struct k25_trace_names *names); /* the texts stay in the arena */
+void k25_trace_names_free(struct k25_trace_names *names); /* the texts remain in the arena */
 
-/* The string's inside as UTF-8 at `out` (room for `size` * 3 + 1 bytes), escapes resolved, what is no UTF-8
- * replaced by U+FFFD, zero behind it. Returns its length. */
+/* Writes the content of a string as NUL-terminated UTF-8 to `out` (`size` * 3 + 1 bytes), with escapes resolved and
+ * invalid UTF-8 replaced by U+FFFD. Returns its length. */
 size_t k25_trace_unescape(const char *text, size_t size, char *out);
 
-/* ---- trace_root.c ---- */
+/* ---- root.c ---- */
 
-/* Passes over blanks. */
+/* Skips blanks. */
 const char *k25_trace_blanks(const char *p, const char *end);
-/* The members of the object at `*p` (behind '{') one by one: false at its end. Strings come without quotes. */
+/* Reads the next member of the object at `*p` (after its '{'); false at its end. Strings are without quotes. */
 bool k25_trace_member(const char **p, const char *end, struct k25_trace_span *key, struct k25_trace_span *value);
-/* True when the root's `key` is worth having in one piece. */
+/* Whether the value of `key` of the root is needed, in one piece. */
 bool k25_trace_root_wanted(struct k25_trace_span key);
+/* Sets the metadata of a key of the root. */
 void k25_trace_root_set(struct k25_trace_info *info, struct k25_trace_span key, struct k25_trace_span value);
-/* What a file that does not start like JSON is, in words. */
+/* A description of a file that does not start like JSON, for the message. */
 const char *k25_trace_not_json(const char *text, size_t size);
 
-/* ---- trace_resync.c ---- */
+/* ---- resync.c ---- */
 
-/* From `p` on, the next place that looks like the beginning of an event ('{') or the end of the list (']'), going
- * by what stands around it; NULL when there is none before `end`. Looks back as far as `text`. */
+/* From `p` on, the next place that looks like the beginning of an event ('{') or the end of the list (']') by the bytes
+ * around it; NULL when there is none before `end`. Looks back as far as `text`. */
 const char *k25_trace_resync(const char *text, const char *p, const char *end, bool last);
 
-/* ---- trace_deliver.c ---- */
+/* ---- deliver.c ---- */
 
-/* Counts the event that was just walked and, if it matters, hands it to the visitor. */
+/* Counts the event that was just walked and calls the visitor if it is needed. */
 void k25_trace_deliver(struct k25_trace_walk *walk);
 
-/* ---- trace_walk.c ---- */
+/* ---- walk.c ---- */
 
 enum k25_trace_state {
     K25_WALK_START,
     K25_WALK_MEMBER,    /* in an object that holds, or may hold, the list */
-    K25_WALK_SKIP,      /* in the value of a member nobody wants */
+    K25_WALK_SKIP,      /* in the value of a member that is not needed */
     K25_WALK_LIST,      /* in a list of events */
     K25_WALK_RESYNC,    /* in a list, looking for the next event */
     K25_WALK_FIND_LIST, /* in a damaged root, looking for the list */
@@ -242,7 +243,7 @@ struct k25_trace_walk {
     struct k25_trace_info *info;
     struct k25_trace_names names;
     enum k25_trace_state state;
-    bool in_list[K25_WALK_DEPTH]; /* what is open, outermost first */
+    bool in_list[K25_WALK_DEPTH]; /* open lists (true) and objects, outermost first */
     int depth;
     const char *text; /* the piece being walked, and where it begins in the JSON */
     uint64_t offset;
@@ -252,20 +253,20 @@ struct k25_trace_walk {
     bool any_fraction, off_quarter, off_micro; /* times with a decimal point; GPU starts off 250 ns, off 1 us */
     bool stopped, out_of_memory;
     char first_key[32];  /* of the root, for the refusal */
-    const char *refusal; /* what it is instead of a trace */
+    const char *refusal; /* why the file is not a trace */
     uint64_t refused_at;
     struct k25_trace_skipper skip;
     struct k25_trace_raw raw;
     struct k25_trace_shape shape;
-    int guess;     /* id of the name the event was likely to have */
-    char *scratch; /* texts of one event that must be changed or end with a zero */
+    int guess;     /* id of the probable name of the event */
+    char *scratch; /* texts of one event that must be unescaped or NUL-terminated */
     size_t scratch_size;
 };
 
 bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options, k25_trace_visit *visit,
                           void *context, struct k25_trace_info *info);
-/* Walks what it can of `text`, whose first byte is at `offset` of the JSON; K25_TRACE_SLACK zeros follow it.
- * Returns how many bytes are done with; the rest must come again in front of the next piece. */
+/* Walks as much as possible of `text`, whose first byte is at `offset` of the JSON; K25_TRACE_SLACK zeros must follow
+ * it. Returns the number of bytes consumed; the caller puts the rest before the next piece. `last`: nothing follows. */
 size_t k25_trace_walk_feed(struct k25_trace_walk *walk, const char *text, size_t size, uint64_t offset, bool last);
 void k25_trace_walk_free(struct k25_trace_walk *walk);
 

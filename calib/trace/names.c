@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "calib/trace/internal.h"
 
-/* Real captures hold some thousand names; a table beyond this is somebody's counter in a name. */
+/* Real captures have some thousand names; more than this means a counter inside names. */
 enum { MOST_NAMES = 1 << 17, MOST_BYTES = 24 << 20 };
 
 bool k25_trace_names_start(struct k25_trace_names *names, struct k25_arena *arena)
@@ -180,7 +180,7 @@ static size_t encode(uint32_t c, char *out)
 }
 
 /* The escape at `text` (a backslash): bytes read in `*taken`, written as the result. An escape that JSON does not
- * know stands for itself, backslash included; half a surrogate pair and U+0000 become U+FFFD. */
+ * know is kept as written, with the backslash; half a surrogate pair and U+0000 become U+FFFD. */
 static size_t unescape_one(const char *text, size_t size, char *out, size_t *taken)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";

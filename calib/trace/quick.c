@@ -1,14 +1,14 @@
 /* One event at memory speed.
  *
- * Two thoughts. An event nobody wants is left as soon as its category is known: what remains of it is searched, 64
- * bytes at a time, for the brace that ends it (quotes to a mask of strings by a carry-less product with all ones,
- * Langdale & Lemire, "Parsing gigabytes of JSON per second", VLDB J. 28, 2019, section 3.1). And the bytes between
- * two values (comma, blanks, key, colon) are those of the event before of the same kind: one 32-byte comparison
- * replaces the reading of a key. Neither relies on line breaks nor on the order of keys; a wrong guess costs a
- * look.
+ * Two ideas. First, an event that is not needed is left as soon as its category is known: the rest of it is searched,
+ * 64 bytes at a time, for the brace that ends it (a mask of strings from the quotes by a carry-less product with all
+ * ones, Langdale & Lemire, "Parsing gigabytes of JSON per second", VLDB J. 28, 2019, section 3.1). Second, the bytes
+ * between two values (comma, blanks, key, colon) are mostly those of the last event of the same kind: one 32-byte
+ * comparison replaces the parsing of a key. Neither depends on line breaks or on the order of keys; a wrong guess costs
+ * one comparison.
  *
- * Whatever is not plainly in order is ODD, and the reference reads the event again: escapes, bytes above 127, null
- * and nan where nothing is read, quotes where no string can begin or end, a comma before a brace.
+ * Every irregular event is ODD and parsed by the reference: escapes, bytes above 127, null and nan where nothing is
+ * read, quotes where no string can begin or end, a comma before a brace.
  */
 #include <string.h>
 
@@ -48,8 +48,8 @@ INLINE bool time_ns(const char **p, int64_t *ns, bool *point)
     return true;
 }
 
-/* Behind a number nobody wants that ends with a comma or a brace within 32 bytes, the common case; NULL otherwise.
- * What decides where to go on is the position of the comma alone, the rest is a check beside it. */
+/* The byte after a number that is not needed, if it ends with a comma or a brace within 32 bytes, the common case; NULL
+ * otherwise. The result depends on the position of the comma alone; the rest is a check off the critical path. */
 INLINE const char *pass_number(const char *p)
 {
     __m256i x = load(p);
@@ -59,7 +59,7 @@ INLINE const char *pass_number(const char *p)
     return ends != 0 && (~fine & (ends ^ (ends - 1)) >> 1) == 0 ? p + _tzcnt_u32(ends) : NULL;
 }
 
-/* Where the number of a field that is a plain integer goes, NULL for other fields. */
+/* The destination of a field that is a plain integer; NULL for other fields. */
 INLINE uint64_t *integer_of(struct k25_trace_raw *raw, enum k25_trace_field field)
 {
     switch (field) {
@@ -88,7 +88,7 @@ INLINE uint64_t *integer_of(struct k25_trace_raw *raw, enum k25_trace_field fiel
     }
 }
 
-/* The number at `*p` into the event, without a detour when it is a plain one. */
+/* Stores the number at `*p` in the event, directly when it is a plain one. */
 INLINE enum k25_trace_verdict number(struct k25_trace_raw *raw, enum k25_trace_field field, const char **p)
 {
     const char *start = *p, *after = start;
@@ -125,7 +125,7 @@ INLINE enum k25_trace_verdict number(struct k25_trace_raw *raw, enum k25_trace_f
     return K25_EVENT_DONE;
 }
 
-/* As k25_trace_raw_clear, in a few wide stores; they may reach into the texts, which mean nothing yet. */
+/* As k25_trace_raw_clear, in a few wide stores; they may overwrite the texts, which are not valid yet. */
 INLINE void clear(struct k25_trace_raw *raw)
 {
     _Static_assert(sizeof raw->texts >= 32, "room for the last store");
@@ -137,7 +137,7 @@ INLINE void clear(struct k25_trace_raw *raw)
     raw->in_elements = raw->out_elements = raw->group_size = raw->sequence = -1;
 }
 
-/* True when the string whose inside begins at `p` is the one that was guessed. */
+/* Whether the string whose content begins at `p` is the guess. */
 INLINE bool is_guess(const struct k25_trace_span *guess, const char *p, const char *end)
 {
     if (guess->at == NULL || (size_t)(end - p) <= guess->size || p[guess->size] != '"') {
@@ -190,7 +190,7 @@ INLINE enum k25_trace_verdict string(struct k25_trace_raw *raw, enum k25_trace_f
     return K25_EVENT_DONE;
 }
 
-/* An array; those of numbers that are over within 32 bytes (grids) at a glance. */
+/* An array; one of numbers that ends within 32 bytes (grids) is skipped in one step. */
 INLINE enum k25_trace_verdict array(const char **p, const char *end)
 {
     __m256i x = load(*p + 1), lower = either(x, _mm256_set1_epi8(0x20));
@@ -233,7 +233,7 @@ INLINE enum k25_trace_verdict value(struct k25_trace_raw *raw, enum k25_trace_fi
     }
 }
 
-/* Reads what stands between two values at `p` into `step`; `first` when the object was just opened. */
+/* Reads the text between two values at `p` into `step`; `first` when the object was just opened. */
 static FAST enum k25_trace_verdict read_step(const char *p, const char *end, bool in_args, bool first,
                                              struct k25_trace_step *step, const char **after)
 {
@@ -273,8 +273,8 @@ static FAST enum k25_trace_verdict read_step(const char *p, const char *end, boo
     return *colon == ':' && step->field != K25_FIELD_NESTED ? K25_EVENT_DONE : K25_EVENT_ODD;
 }
 
-/* Remembers `step`, the bytes from `p` to `after`, as what follows step `from`. Returns its index, -1 when it is
- * too long or there is no room. */
+/* Stores `step`, the bytes from `p` to `after`, as the successor of step `from`. Returns its index, -1 when it is too
+ * long or the table is full. */
 static int learn(struct k25_trace_shape *shape, int from, const struct k25_trace_step *step, const char *p,
                  const char *after)
 {
@@ -290,7 +290,7 @@ static int learn(struct k25_trace_shape *shape, int from, const struct k25_trace
         }
     }
     if (shape->count == K25_SHAPE_STEPS) {
-        return -1; /* k25_trace_event_quick starts afresh */
+        return -1; /* k25_trace_event_quick starts a new table */
     }
     int index = shape->count++;
     struct k25_trace_step *new = &shape->steps[index];
@@ -302,7 +302,7 @@ static int learn(struct k25_trace_shape *shape, int from, const struct k25_trace
     return index;
 }
 
-/* Step 0 stands for the beginning of an event. */
+/* Step 0 is the beginning of an event. */
 static void forget(struct k25_trace_shape *shape)
 {
     memset(shape, 0, sizeof *shape);
@@ -310,7 +310,7 @@ static void forget(struct k25_trace_shape *shape)
     shape->steps[0].next = -1;
 }
 
-/* An event whose rest can be left: flows, marks, and calls that are no GPU work. */
+/* An event whose rest can be skipped: flows, instants, and calls without GPU work. */
 INLINE bool leave(const struct k25_trace_raw *raw)
 {
     return (raw->ph != 'X' && raw->ph != 0) || (raw->ph == 'X' && k25_trace_raw_useless(raw));
@@ -338,13 +338,13 @@ FAST enum k25_trace_verdict k25_trace_event_quick(struct k25_trace_shape *shape,
             step = likely;
             at = next;
         } else {
-            const char *behind;
-            enum k25_trace_verdict verdict = read_step(p, end, in_args, first, &fresh, &behind);
+            const char *rest;
+            enum k25_trace_verdict verdict = read_step(p, end, in_args, first, &fresh, &rest);
             if (verdict != K25_EVENT_DONE) {
                 return verdict;
             }
-            at = at < 0 ? -1 : learn(shape, at, &fresh, p, behind);
-            p = behind;
+            at = at < 0 ? -1 : learn(shape, at, &fresh, p, rest);
+            p = rest;
         }
         first = false;
         if (step->closes) {

@@ -7,7 +7,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* The key, with its colon, at `p` (a quote) is one of `keys`. */
+/* Whether the key at `p` (a quote), with its colon, is one of `keys`. */
 static bool is_key(const char *p, const char *end, const char *const *keys)
 {
     for (; *keys != NULL; keys++) {
@@ -20,7 +20,7 @@ static bool is_key(const char *p, const char *end, const char *const *keys)
     return false;
 }
 
-/* What stands in front of `p`: the last byte that is no blank (0: none), and whether a line ends in between. */
+/* The last non-blank byte before `p` (0: none), and whether there is a newline between them. */
 static char before(const char *text, const char *p, bool *line)
 {
     *line = false;
@@ -43,7 +43,7 @@ static bool begins_event(const char *text, const char *p, const char *end)
     return p < end && *p == '"' && is_key(p, end, keys);
 }
 
-/* `]` in front of a key of the root, or of the end of the file. */
+/* `]` before a key of the root, or before the end of the file. */
 static bool ends_list(const char *text, const char *p, const char *end, bool last)
 {
     static const char *const keys[] = {"traceName",

@@ -28,7 +28,7 @@ static bool value_at(const char **p, const char *end, struct k25_trace_span *val
         return false;
     }
     after = after == NULL ? end : after;
-    const char *last = after; /* a number ends with the blank behind it */
+    const char *last = after; /* a number ends at the blank after it */
     for (; last > start && (last[-1] == ' ' || last[-1] == '\n' || last[-1] == '\r' || last[-1] == '\t'); last--) {
     }
     *value = without_quotes(start, last);
@@ -122,7 +122,7 @@ static void set_distributed(struct k25_trace_info *info, struct k25_trace_span o
     }
 }
 
-/* A list of objects, one a device; the first that has a name speaks for all. */
+/* A list of objects, one per device; the name of the first that has one is used. */
 static void set_devices(struct k25_trace_info *info, struct k25_trace_span list)
 {
     const char *p = list.at, *end = list.at + list.size;

@@ -1,5 +1,5 @@
-/* What the quick walker sees at a glance: bytes as bits, ends of strings and numbers, the brace that closes.
- * x86-64 with AVX2, for trace_quick.c only. */
+/* AVX2 primitives of quick.c: classes of bytes as bit masks, ends of strings and numbers, the closing brace. x86-64
+ * only. */
 #ifndef K25_CALIB_TRACE_SIMD_H
 #define K25_CALIB_TRACE_SIMD_H
 
@@ -30,9 +30,8 @@ INLINE __m256i either(__m256i a, __m256i b)
     return _mm256_or_si256(a, b);
 }
 
-/* Bytes that may stand next to a string: blanks , : [ ] { }. Two table look-ups on the low four bits, as simdjson.
- */
-INLINE __m256i beside_string(__m256i x, __m256i lower)
+/* Bytes that are valid next to a string: blanks , : [ ] { }. Two table look-ups on the low four bits, as simdjson. */
+INLINE __m256i next_to_string(__m256i x, __m256i lower)
 {
     const __m256i blank =
         _mm256_setr_epi8(' ', 100, 100, 100, 17, 100, 113, 2, 100, '\t', '\n', 112, 100, '\r', 100, 100, ' ', 100, 100,
@@ -43,9 +42,9 @@ INLINE __m256i beside_string(__m256i x, __m256i lower)
                   _mm256_cmpeq_epi8(lower, _mm256_shuffle_epi8(mark, x)));
 }
 
-/* What 64 bytes hold, one bit a byte. */
+/* The classes of 64 bytes, one bit per byte. */
 struct block {
-    uint64_t quote, open, close, beside, odd /* backslash or above 127 */, n;
+    uint64_t quote, open, close, adjacent, odd /* backslash or above 127 */, n;
 };
 
 INLINE void look(const char *p, bool brackets, struct block *block)
@@ -57,7 +56,7 @@ INLINE void look(const char *p, bool brackets, struct block *block)
         block->quote = block->quote << 32 | bits(equal(x, '"'));
         block->open = block->open << 32 | bits(equal(y, '{'));
         block->close = block->close << 32 | bits(equal(y, '}'));
-        block->beside = block->beside << 32 | bits(beside_string(x, lower));
+        block->adjacent = block->adjacent << 32 | bits(next_to_string(x, lower));
         block->odd = block->odd << 32 | bits(either(equal(x, '\\'), x));
         block->n = block->n << 32 | bits(equal(lower, 'n'));
     }
@@ -75,8 +74,8 @@ INLINE bool is_blank(char c)
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* True when a comma stands in front of the brace at `p`: inside an event only a list of objects has that, and an
- * event whose end is missing. Text before `p` begins with a brace. */
+/* Whether there is a comma before the brace at `p`: inside an event only a list of objects has that, and an event whose
+ * end is missing. The text before `p` begins with a brace. */
 INLINE bool behind_comma(const char *p)
 {
     for (p--; is_blank(*p); p--) {
@@ -84,7 +83,7 @@ INLINE bool behind_comma(const char *p)
     return *p == ',';
 }
 
-/* True when a comma or `close` comes next, or what comes next is not known yet. */
+/* Whether a comma or `close` comes next, or the next byte is not known yet. */
 INLINE bool goes_on(const char *p, const char *end, char close)
 {
     for (; p < end && is_blank(*p); p++) {
@@ -92,20 +91,20 @@ INLINE bool goes_on(const char *p, const char *end, char close)
     return p >= end || *p == ',' || *p == close;
 }
 
-/* From `p`, outside strings and `depth` levels deep, behind the brace that closes the outermost. With `brackets`,
- * both kinds count. `after_string` says that `p` is right behind a string. */
+/* From `p`, outside strings and `depth` levels deep, to the byte after the brace that closes the outermost level. With
+ * `brackets`, brackets count too. `after_string`: `p` directly follows a string. */
 INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t depth, bool brackets, bool after_string,
                                        const char **after)
 {
-    uint64_t in = 0, closed_before = after_string, beside_before = !after_string;
+    uint64_t in = 0, closed_before = after_string, adjacent_before = !after_string;
     for (; p < end; p += 64) {
         struct block b;
         look(p, brackets, &b);
         uint64_t valid = end - p >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << (end - p)) - 1;
         uint64_t inside = inside_strings(b.quote & valid) ^ in, first = b.quote & inside;
         uint64_t last = b.quote & ~inside; /* quotes that begin and that end strings */
-        uint64_t odd = (b.odd | (b.n & ~inside) | ((last << 1 | closed_before) & ~b.beside) |
-                        (first & ~(b.beside << 1 | beside_before))) &
+        uint64_t odd = (b.odd | (b.n & ~inside) | ((last << 1 | closed_before) & ~b.adjacent) |
+                        (first & ~(b.adjacent << 1 | adjacent_before))) &
                        valid;
         uint64_t open = b.open & ~inside & valid, braces = open | (b.close & ~inside & valid);
         for (; braces != 0; braces &= braces - 1) {
@@ -127,13 +126,13 @@ INLINE enum k25_trace_verdict close_at(const char *p, const char *end, int64_t d
         }
         in = 0 - (inside >> 63);
         closed_before = last >> 63;
-        beside_before = b.beside >> 63;
+        adjacent_before = b.adjacent >> 63;
     }
     return K25_EVENT_MORE;
 }
 
-/* The closing quote of the string whose inside begins at `p`; or the first byte that needs a closer look; or some
- * place at or behind `end`. */
+/* The closing quote of the string whose content begins at `p`; or the first byte that the reference must parse; or a
+ * position at or after `end`. */
 INLINE const char *string_end(const char *p, const char *end)
 {
     for (; p < end; p += 32) {
@@ -146,7 +145,7 @@ INLINE const char *string_end(const char *p, const char *end)
     return end;
 }
 
-/* Behind the number at `p` (-1.25e-3), or `p` when none is there. Looks at 32 bytes. */
+/* The byte after the number at `p` (-1.25e-3), or `p` when there is none. Reads 32 bytes. */
 INLINE const char *number_end(const char *p)
 {
     const char *start = p;
@@ -175,7 +174,7 @@ INLINE const char *number_end(const char *p)
     return p;
 }
 
-/* Eight digits at once, by pairs, then fours, then all; false when one of them is none. */
+/* Eight digits at once, by pairs, then fours, then all; false when one of them is not a digit. */
 INLINE bool eight_digits(const char *p, uint64_t *value)
 {
     uint64_t x;
@@ -190,7 +189,7 @@ INLINE bool eight_digits(const char *p, uint64_t *value)
     return true;
 }
 
-/* The digits from `*p` on, fewer than 19 of them; false when there are more or none. */
+/* The digits from `*p` on, fewer than 19; false when there are more or none. */
 INLINE bool whole_number(const char **p, uint64_t *value)
 {
     const char *at = *p;

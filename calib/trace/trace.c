@@ -12,26 +12,26 @@
 #include "calib/trace/inflate.h"
 #include "calib/trace/internal.h"
 
-/* A piece stays in the cache of the core that inflates it until that core has walked it. In front of it there is
- * room for what the piece before it left over. */
+/* A piece stays in the cache of the core that inflates it until that core has walked it. Before it there is room for
+ * the rest of the piece before. */
 enum { PIECE = 512 << 10, ROOM = K25_TRACE_LONGEST + PIECE + K25_TRACE_SLACK, THREADS = 2 };
 
-/* Two threads take turns: whoever inflates a piece also walks it, for JSON that has to go from one core to another
- * arrives more slowly than it is walked. Pieces are inflated one behind the other and walked one behind the other,
- * so while one thread walks piece n the other inflates piece n + 1. */
+/* Two threads take turns: the thread that inflates a piece also walks it, because moving the JSON from one core to
+ * another is slower than walking it. Pieces are inflated in order and walked in order, so while one thread walks piece
+ * n the other inflates piece n + 1. */
 struct reader {
     const char *path;
     struct k25_inflate *stream;
     struct k25_trace_walk walk;
     char *rooms[THREADS];
-    char *left; /* what the last piece left over: up to K25_TRACE_LONGEST bytes */
+    char *left; /* the rest of the last piece: up to K25_TRACE_LONGEST bytes */
     size_t left_size;
     uint64_t offset; /* of the next byte to walk in the JSON */
-    size_t inflated; /* pieces; this and the stream belong to whoever holds `inflating` */
+    size_t inflated; /* pieces; this and the stream belong to the thread that holds `inflating` */
     bool ended;      /* the last piece is inflated */
     bool failed;
     omp_lock_t inflating;
-    atomic_size_t walked;     /* pieces; `walk`, `left` and `offset` belong to who has inflated the next one */
+    atomic_size_t walked;     /* pieces; `walk`, `left` and `offset` belong to the thread that inflated the next one */
     bool over;                /* nothing more to walk */
     struct k25_error failure; /* of the system, while inflating */
 };
@@ -67,8 +67,8 @@ static void walk_piece(struct reader *reader, char *text, size_t size, bool last
     }
 }
 
-/* Until the other thread has walked what comes before; that takes a tenth of a millisecond, unless the system has
- * taken it off its core. */
+/* Waits until the other thread has walked the pieces before: a tenth of a millisecond, unless that thread was
+ * descheduled. */
 static void wait_for_turn(struct reader *reader, size_t number)
 {
     for (int i = 0; atomic_load_explicit(&reader->walked, memory_order_acquire) != number; i++) {
@@ -93,8 +93,7 @@ static void take_turns(struct reader *reader, char *room)
     }
 }
 
-/* Inside a parallel region of the caller there is one thread only (unless nesting is enabled), which then does
- * all. */
+/* Inside a parallel region of the caller there is only one thread (unless nesting is enabled), which does both. */
 static void read_all(struct reader *reader)
 {
     omp_init_lock(&reader->inflating);
@@ -138,7 +137,7 @@ static bool fail_at(struct k25_error *error, const char *path, uint64_t offset, 
     return k25_fail_at(error, path, line, column, "%s", what);
 }
 
-/* What the file is instead of a trace. */
+/* The error of a file that is not a trace. */
 static bool refused(const struct reader *reader, struct k25_error *error)
 {
     const struct k25_trace_walk *walk = &reader->walk;
@@ -168,7 +167,7 @@ static bool refused(const struct reader *reader, struct k25_error *error)
                     reader->path);
 }
 
-/* What is refused unless lenient. */
+/* The errors that `lenient` suppresses. */
 static bool damaged(const struct reader *reader, struct k25_error *error)
 {
     const struct k25_trace_info *info = reader->walk.info;
@@ -220,7 +219,7 @@ static enum k25_trace_use use_of(const char *path, const struct k25_trace_info *
     return strstr(name, "async_llm") != NULL ? K25_TRACE_FRONT_END : K25_TRACE_NO_GPU;
 }
 
-/* What can be said once everything is read. */
+/* Metadata that needs the whole file. */
 static void complete(struct reader *reader)
 {
     struct k25_trace_walk *walk = &reader->walk;
@@ -271,7 +270,7 @@ static bool judge(struct reader *reader, bool lenient, struct k25_error *error)
 static bool with_room(struct reader *reader, const struct k25_trace_options *options, k25_trace_visit *visit,
                       void *context, struct k25_trace_info *info, struct k25_error *error)
 {
-    char *memory = malloc(K25_TRACE_LONGEST + (size_t)THREADS * ROOM); /* most of it is never touched */
+    char *memory = malloc(K25_TRACE_LONGEST + (size_t)THREADS * ROOM); /* most pages are never touched */
     bool done = false;
     if (memory == NULL || !k25_trace_walk_start(&reader->walk, options, visit, context, info)) {
         k25_fail(error, K25_RESOURCE, "%s: out of memory", reader->path);

@@ -4,8 +4,7 @@
 
 #include "calib/trace/internal.h"
 
-/* How much a search for the next event keeps in front of the next piece: more than what it looks at around a
- * brace. */
+/* Bytes that a search for the next event keeps for the next piece: more than it reads around a brace. */
 enum { LOOK_AROUND = 512 };
 
 bool k25_trace_walk_start(struct k25_trace_walk *walk, const struct k25_trace_options *options, k25_trace_visit *visit,
@@ -59,7 +58,7 @@ static const char *separators(const char *p, const char *end)
     return p;
 }
 
-/* Every function below goes on at `p`, says where it got to, or NULL when it needs what comes behind `end`. */
+/* Every function below continues at `p` and returns how far it came, or NULL when it needs the bytes after `end`. */
 
 static const char *start(struct k25_trace_walk *walk, const char *p, const char *end)
 {
@@ -107,7 +106,7 @@ static void note_key(struct k25_trace_walk *walk, struct k25_trace_span key, cha
     walk->nodes_seen |= is(key, "nodes") && value == '[';
 }
 
-/* The value at `p` of a root key that is wanted: taken when it is whole. */
+/* The value at `p` of a root key that is needed: used when it is complete. */
 static const char *wanted(struct k25_trace_walk *walk, struct k25_trace_span key, const char *p, const char *end)
 {
     struct k25_trace_skipper skip = {0};
@@ -129,7 +128,7 @@ static const char *wanted(struct k25_trace_walk *walk, struct k25_trace_span key
     return after;
 }
 
-/* The value at `p` of the key. With `pass` it is passed over though it is wanted, for it is too long. */
+/* The value at `p` of the key. With `pass` it is skipped although it is needed, because it is too long. */
 static const char *member_value(struct k25_trace_walk *walk, struct k25_trace_span key, const char *p, const char *end,
                                 bool pass)
 {
@@ -180,7 +179,7 @@ static const char *member(struct k25_trace_walk *walk, const char *p, const char
 static const char *skip_value(struct k25_trace_walk *walk, const char *p, const char *end)
 {
     if (!walk->last) {
-        end -= 3; /* a character is not cut in two */
+        end -= 3; /* do not split a character */
     }
     if (p >= end) {
         return NULL;
@@ -246,7 +245,7 @@ static const char *event(struct k25_trace_walk *walk, const char *p, const char 
     case K25_EVENT_DAMAGED:
         break;
     }
-    if (walk->last && end - after < 8) { /* the last bytes out of a cut gzip stream can be wrong */
+    if (walk->last && end - after < 8) { /* the last bytes of a truncated gzip stream can be wrong */
         return NULL;
     }
     return damaged_event(walk, p, end);
@@ -300,7 +299,7 @@ static const char *find_list(struct k25_trace_walk *walk, const char *p, const c
     return found + sizeof key - 1;
 }
 
-/* Behind the document; zeros are padding. */
+/* After the document; zeros are padding. */
 static const char *rest(struct k25_trace_walk *walk, const char *p, const char *end)
 {
     for (; p < end && !walk->info->extra_document; p++) {
@@ -330,7 +329,7 @@ static const char *go_on(struct k25_trace_walk *walk, const char *p, const char 
     return rest(walk, p, end);
 }
 
-/* What begins at `p` is too long to be held in memory. */
+/* The element that begins at `p` is too long to be held in memory. */
 static const char *too_long(struct k25_trace_walk *walk, const char *p, const char *end)
 {
     if (walk->state == K25_WALK_LIST) {
@@ -339,7 +338,7 @@ static const char *too_long(struct k25_trace_walk *walk, const char *p, const ch
     return walk->state == K25_WALK_MEMBER ? member(walk, p, end, true) : end;
 }
 
-/* The file ends in what begins at `p`; unless something in it was never closed, and other things follow. */
+/* The file ends inside the element that begins at `p`; or the element was never closed and others follow it. */
 static const char *cut(struct k25_trace_walk *walk, const char *p, const char *end)
 {
     p = separators(p, end - 1);
@@ -353,7 +352,7 @@ static const char *cut(struct k25_trace_walk *walk, const char *p, const char *e
     return end;
 }
 
-/* The file ends here, in the middle of something or not. */
+/* The file ends here, inside an element or not. */
 static void finish(struct k25_trace_walk *walk)
 {
     struct k25_trace_info *info = walk->info;

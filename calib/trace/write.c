@@ -40,7 +40,7 @@ static bool reserve(struct bytes *bytes, size_t more)
     return true;
 }
 
-/* Compresses what is in `text` behind what there is in `out`. */
+/* Compresses `text` and appends it to `out`. */
 static void compress_text(struct k25_trace_writer *w, bool end)
 {
     w->stream.next_in = w->text.at;
@@ -73,7 +73,7 @@ static void add(struct k25_trace_writer *w, const char *text, size_t size)
 
 static void print(struct k25_trace_writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Pieces of fixed text and numbers: never longer than the array. */
+/* Fixed texts and numbers: never longer than the array. */
 static void print(struct k25_trace_writer *w, const char *format, ...)
 {
     char text[1024];
