@@ -19,8 +19,8 @@ enum k25_status {
 };
 
 struct k25_error {
-    enum k25_status status;
-    char message[1024]; /* one or more lines, no newline at the end */
+    enum k25_status status; /* K25_OK until filled, if initialised to zero */
+    char message[1024];     /* one or more lines, no newline at the end */
 };
 
 /* Fills `error` and returns false, so that a caller can write `return k25_fail(...)`. `error` may be NULL, then nothing

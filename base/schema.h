@@ -67,9 +67,10 @@ bool k25_schema_change(const struct k25_field *fields, const char *prefix, const
 bool k25_schema_set(const struct k25_field *fields, const char *prefix, const char *path, const char *value,
                     void *record, struct k25_inputs *inputs, struct k25_error *error);
 
+typedef void k25_schema_visitor(void *context, const char *path, const struct k25_field *field);
+
 /* Calls `visit` for every scalar key of the table, depth first, with `context` and the full path, which starts with
  * `prefix` and is valid only during the call. */
-typedef void k25_schema_visitor(void *context, const char *path, const struct k25_field *field);
 void k25_schema_visit(const struct k25_field *fields, const char *prefix, k25_schema_visitor *visit, void *context);
 
 /* Checks the head of a k25sim file: `k25sim: KIND` and `version: 1`. Fails with K25_BAD_INPUT and the position. */

@@ -22,9 +22,9 @@ enum k25_contest {
 
 /* The group that reduces, and which custom kernels are available. Owns nothing. */
 struct k25_contestants {
-    const struct k25_group *group;
-    const struct k25_params *params;
-    bool custom[K25_BACKENDS]; /* the custom kernels that are compared; entries of NCCL protocols are ignored */
+    const struct k25_group *group;   /* of the ranks that reduce */
+    const struct k25_params *params; /* of the prices */
+    bool custom[K25_BACKENDS];       /* the custom kernels that are compared; entries of NCCL protocols are ignored */
 };
 
 /* Returns contestants with every custom kernel that a machine with (`p2p`) or without peer access can run; they point
@@ -58,7 +58,7 @@ bool k25_win_range(enum k25_backend backend, enum k25_contest contest, const str
 
 /* Every backend at one size. */
 struct k25_contest_prices {
-    double bytes;
+    double bytes;                                 /* per rank */
     double time[K25_BACKENDS];                    /* s by enum k25_backend; NAN for one that is not available */
     enum k25_backend left;                        /* NCCL's default protocol */
     enum k25_backend cheapest_auto, cheapest_all; /* the fastest of K25_CONTEST_AUTO and K25_CONTEST_ALL */

@@ -10,8 +10,10 @@ enum k25_peak { K25_PEAK_BF16, K25_PEAK_FP8, K25_PEAK_FP4, K25_PEAKS };
 
 /* The parameters of a class; K25_NO_PARAM where the class has no such term. */
 struct k25_class_params {
-    enum k25_param t0, batched, item, eta_mem, eta_mac, step;
-    enum k25_peak peak;
+    enum k25_param t0, batched, item; /* s of a launch, of leaving the one-row path, of an item */
+    enum k25_param eta_mem, eta_mac;  /* shares of the memory bandwidth and of the peak */
+    enum k25_param step;              /* s of a serial step */
+    enum k25_peak peak;               /* of its arithmetic */
 };
 
 extern const struct k25_class_params k25_class_params[K25_KERNEL_CLASSES];

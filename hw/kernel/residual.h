@@ -35,7 +35,7 @@ struct k25_residual_table {
 
 /* Initialise to all zero: no tables. */
 struct k25_residuals {
-    struct k25_residual_table table[K25_KERNEL_CLASSES];
+    struct k25_residual_table table[K25_KERNEL_CLASSES]; /* by enum k25_kernel_class */
 };
 
 /* Whether a class has coordinates, and so can have a table. */

@@ -149,14 +149,14 @@ extern const char *const k25_param_names[K25_PARAMS + 1]; /* NULL-terminated, in
 
 /* One value of each parameter, in SI units. */
 struct k25_params {
-    double value[K25_PARAMS];
+    double value[K25_PARAMS]; /* by enum k25_param */
 };
 
 /* ln(parameter) is normal around ln(centre) with standard deviation `spread`; a spread of 0 is a constant. */
 struct k25_priors {
     double centre[K25_PARAMS]; /* SI */
     double spread[K25_PARAMS];
-    char source[K25_PARAMS][160];
+    char source[K25_PARAMS][160]; /* of the prior */
 };
 
 /* Reads hw/params/params.yaml (`k25sim: parameters`): every parameter of the table and no other. `inputs`, unless NULL,

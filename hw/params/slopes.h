@@ -23,8 +23,8 @@ extern const char *const k25_figure_names[K25_FIGURES + 1]; /* "gpu.bandwidth", 
 
 /* In s. Initialise to all zero. */
 struct k25_slopes {
-    double param[K25_PARAMS];
-    double figure[K25_FIGURES];
+    double param[K25_PARAMS];   /* by enum k25_param */
+    double figure[K25_FIGURES]; /* by enum k25_figure */
 };
 
 #endif

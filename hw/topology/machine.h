@@ -32,7 +32,7 @@ extern const char *const k25_vertex_kind_names[K25_V_KINDS + 1]; /* "gpu", ... N
 extern const char *const k25_link_kind_names[K25_L_KINDS + 1];   /* "pcie", ... NULL-terminated */
 
 struct k25_vertex {
-    char name[32];
+    char name[32]; /* unique in the machine */
     enum k25_vertex_kind kind;
 };
 
@@ -49,8 +49,8 @@ struct k25_graph_nodes {
 };
 
 struct k25_machine {
-    char name[64];
-    char source[256];
+    char name[64];                  /* as in the file */
+    char source[256];               /* of its figures */
     int gpus;                       /* 1 to K25_MAX_GPUS */
     bool p2p;                       /* GPUs access each other's memory; without it every hop goes through host memory */
     bool p2p_of_gpu;                /* the file does not give `p2p`: it is that of the GPU's driver */
@@ -59,7 +59,7 @@ struct k25_machine {
     struct k25_gpu gpu;
     char topology[128]; /* the one-line form the graph was built from; "" when it came from elsewhere */
     struct k25_graph_nodes graph;
-    size_t vertices, links;
+    size_t vertices, links;                     /* used entries of the arrays below */
     struct k25_vertex vertex[K25_MAX_VERTICES]; /* the GPUs first, in rank order */
     struct k25_link link[K25_MAX_LINKS];
     bool assumed_links; /* the link figures are defaults, not measured or read from a file */
@@ -74,7 +74,7 @@ struct k25_link_figures {
 };
 
 struct k25_link_defaults {
-    char source[256];
+    char source[256]; /* of the figures */
     struct k25_link_figures pcie4, pcie5;
     struct k25_link_figures internal;          /* root to socket */
     struct k25_link_figures xgmi;              /* socket to socket */
@@ -113,7 +113,7 @@ struct k25_path {
  * flows in the same direction share a link, evenly. A group of one moves nothing: latencies 0, bandwidths infinite.
  */
 struct k25_group {
-    int n;
+    int n;                 /* ranks */
     bool nvlink;           /* every path is NVLink */
     double ring_latency;   /* s, mean over the n hops 0->1->...->n-1->0 */
     double ring_bandwidth; /* bytes/s, the slowest hop of the ring with all hops busy at once */
@@ -130,8 +130,8 @@ extern const char *const k25_path_class_names[K25_PATH_CLASSES + 1]; /* "NV", "P
 
 /* What machine files refer to: default figures of links, and GPU files. */
 struct k25_machine_parts {
-    struct k25_link_defaults links;
-    struct k25_gpu_finder gpus;
+    struct k25_link_defaults links; /* of hw/topology/links.yaml */
+    struct k25_gpu_finder gpus;     /* finds hw/gpus/NAME.yaml */
 };
 
 /* Reads hw/topology/links.yaml (`k25sim: link_defaults`). `inputs` may be NULL; its paths start with "links". Fails as

@@ -53,7 +53,7 @@ enum k25_qk_norm {
 };
 
 struct k25_gqa {
-    int heads, kv_heads, head_dim;
+    int heads, kv_heads, head_dim; /* query heads, key-value heads, elements of a head */
     enum k25_qk_norm qk_norm;
     bool bias;        /* biases on the q, k and v projections */
     bool output_gate; /* the q projection is twice as wide and its second half gates the output */

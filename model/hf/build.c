@@ -82,7 +82,7 @@ static bool find_unmodelled(const struct k25_hf_config *c, struct k25_architectu
         {is_on(c->attn_res_block_size), "attn_res_block_size", "attention residuals"},
         {is_on(c->routed_expert_hidden_size), "routed_expert_hidden_size", "experts in a latent space"},
         {is_on(c->sparse_attention_config), "sparse_attention_config", "block-sparse attention with index heads"},
-        {c->mtp_use_dedicated_embeddings, "mtp_use_dedicated_embeddings", "MTP modules with embeddings of their own"},
+        {c->mtp_use_dedicated_embeddings, "mtp_use_dedicated_embeddings", "MTP modules with separate embeddings"},
         {c->mlp_bias, "mlp_bias", "biases in the feed-forward network"},
         {c->kv_lora_rank > 0 && (c->attention_bias || c->qkv_bias), "attention_bias", "biases in MLA"},
     };

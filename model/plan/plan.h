@@ -154,7 +154,7 @@ struct k25_plan {
     struct k25_plan_graph graph;
     struct k25_plan_speculation speculation;
     struct k25_plan_prefill prefill;
-    struct k25_plan_levers levers;
+    struct k25_plan_levers levers; /* the defaults change nothing */
 };
 
 extern const struct k25_field k25_plan_fields[];

@@ -46,24 +46,24 @@ struct k25_prediction {
     struct k25_priced op[K25_MAX_OPERATORS]; /* by the index in step_work.op */
     struct k25_memory memory;
 
-    double kernels;   /* s: everything on the GPU but collectives */
-    double allreduce; /* s: AllReduces, transfer + wait */
-    double allreduce_transfer;
-    double allreduce_wait;
-    double other_collectives; /* s: gathers, exchanges and sends, transfer + wait */
-    double tail;              /* s that the mean rank computes after the last collective */
-    double draft;             /* s of gpu_busy for the draft */
-    double gpu_busy;          /* s */
-    double allreduce_share;   /* allreduce / gpu_busy */
-    double gaps;              /* s between kernels */
-    double host;              /* s that the host adds to the step, including the wait for the slowest rank at its end */
-    double bubble;            /* s that a rank of a pipeline waits for the other stages */
-    double step;              /* s; of a pipeline: from one token of a sequence to its next */
-    double tokens_per_step;   /* of one sequence: 1 without speculation, NAN when the plan gives no acceptance */
-    double tpot;              /* s: step / tokens_per_step */
-    double tok_s;             /* all sequences together */
-    double launches;          /* kernels per step, including collectives */
-    double allreduces;        /* calls a step */
+    double kernels;            /* s: everything on the GPU but collectives */
+    double allreduce;          /* s: AllReduces, transfer + wait */
+    double allreduce_transfer; /* s */
+    double allreduce_wait;     /* s */
+    double other_collectives;  /* s: gathers, exchanges and sends, transfer + wait */
+    double tail;               /* s that the mean rank computes after the last collective */
+    double draft;              /* s of gpu_busy for the draft */
+    double gpu_busy;           /* s */
+    double allreduce_share;    /* allreduce / gpu_busy */
+    double gaps;               /* s between kernels */
+    double host;            /* s that the host adds to the step, including the wait for the slowest rank at its end */
+    double bubble;          /* s that a rank of a pipeline waits for the other stages */
+    double step;            /* s; of a pipeline: from one token of a sequence to its next */
+    double tokens_per_step; /* of one sequence: 1 without speculation, NAN when the plan gives no acceptance */
+    double tpot;            /* s: step / tokens_per_step */
+    double tok_s;           /* all sequences together */
+    double launches;        /* kernels per step, including collectives */
+    double allreduces;      /* calls a step */
 };
 
 /* Builds a question without residual tables. `draft` may be NULL when the plan needs none, `inputs` may be NULL. Fails

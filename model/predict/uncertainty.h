@@ -51,7 +51,7 @@ struct k25_interval {
 };
 
 struct k25_intervals {
-    struct k25_interval output[K25_OUTPUTS];
+    struct k25_interval output[K25_OUTPUTS];   /* by enum k25_output */
     struct k25_interval op[K25_MAX_OPERATORS]; /* of the time of each operator */
 };
 

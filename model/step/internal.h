@@ -42,6 +42,7 @@ void k25_add_norm(struct k25_builder *b, enum k25_operator_id id);
 /* Adds a collective over the tp ranks; nothing when there is one rank. */
 void k25_add_collective(struct k25_builder *b, enum k25_operator_id id, enum k25_operator_kind kind,
                         double bytes_per_row);
+/* Returns the format of a tensor class; that of K25_T_MTP in an MTP layer, but for embedding and head. */
 const struct k25_format *k25_format_of(const struct k25_builder *b, enum k25_tensor tensor);
 
 /* Add the attention and the feed-forward part of a group of layers. */
