@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double MOST = 8; /* a factor on one call beyond which something else was measured */
+static const double MOST = 8; /* largest factor on a call: beyond it something else was measured */
 
 /* False for a row that has no place in a table. */
 static bool make_site(const struct k25_kernel_row *row, const struct k25_params *params,

@@ -1,4 +1,4 @@
-/* Residual tables (hw/kernel/residual.h) made from the rows of a kernel table. */
+/* Makes residual tables (hw/kernel/residual.h) from the rows of a kernel table. */
 #ifndef K25_CALIB_KERNELS_RESIDUAL_H
 #define K25_CALIB_KERNELS_RESIDUAL_H
 
@@ -10,17 +10,17 @@
 #include "hw/kernel/residual.h"
 #include "hw/params/params.h"
 
-/* Sets the table of the family's class from its rows with `take` true (one flag a row of the table). What a row
- * measured beside the call that the class is about (the projections of an MLA block, small kernels) is priced by
- * the formulas and by the tables that `residuals` already has, so tables of products come first; all the rest of
- * the gap is booked on the call, at most a factor of 8 either way. `rows` (may be NULL) is set to the rows that
- * could be sites; of more than K25_MAX_SITES, as many are kept, evenly spaced in the order of their shapes. Nothing
- * happens to a family whose class has no tables. */
+/* Sets the table of a family's class in `residuals` from its rows with take[row] true. A row can include work other
+ * than the call of the class (the projections of an MLA block, small kernels): that is priced by the formulas and the
+ * tables already in `residuals`, so tables of products must be made first. The remaining difference is attributed to
+ * the call, limited to a factor of 8 either way. `rows` (may be NULL) is set to the number of usable rows; of more than
+ * K25_MAX_SITES, that many are kept, evenly spaced in the order of their shapes. Does nothing for a family whose class
+ * has no tables. Returns false with K25_RESOURCE when out of memory. */
 bool k25_residuals_build(const struct k25_kernel_table *table, int family, const bool *take,
                          const struct k25_params *params, struct k25_residuals *residuals, size_t *rows,
                          struct k25_error *error);
 
-/* The class that a family's residual table would be of; K25_KERNEL_CLASSES: none. */
+/* Returns the class of a family's residual table; K25_KERNEL_CLASSES: it has none. */
 enum k25_kernel_class k25_residual_family_class(const struct k25_kernel_table *table, int family);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/text.h"
 
 static const double GEMM_ROWS = 256, ABSORB_ROWS = 1024;
-static const double COLD_ROWS = 64;       /* of x, at most, where the weights are what takes the time */
+static const double COLD_ROWS = 64;       /* of x, at most, for which loading the weights takes most of the time */
 static const double MODULE_FLOOR = 18e-6; /* s: a dozen kernels of an MLA block; its fastest rows are all warm */
 /* Empirical: with an expert map vLLM's Marlin layer takes 48 us even when no expert is touched, without one 34 at
  * its lightest. The 14 us are booked as small kernels; its source shows one of them (output.zero_), not seven. */
@@ -256,13 +256,13 @@ static bool describe_gqa(const struct k25_row_reader *r, struct k25_described_ro
     return true;
 }
 
-/* The sizes that a decode step sends get a family, and a bar, of their own. The tables count in powers of two. */
+/* The message sizes of decode steps are a separate family with a separate limit. The tables use powers of two. */
 static const char *size_range(double bytes)
 {
     return bytes < 1000 ? "below 1 KB" : bytes <= 1 << 20 ? "1 KB-1 MB" : "above 1 MB";
 }
 
-/* The custom kernel that a table calls by that name; K25_BACKENDS: none. */
+/* The custom kernel with that name in a table; K25_BACKENDS: none. */
 static enum k25_backend custom_of(const char *name)
 {
     enum k25_backend backend = K25_NCCL_PROTOCOLS;

@@ -1,13 +1,13 @@
-/* How a row of a kernel table is read: what each kind's columns are and what they mean. For kernel_table.c. */
+/* The columns of each kind of kernel table, and the reading of a row. For table.c. */
 #ifndef K25_CALIB_KERNELS_ROWS_H
 #define K25_CALIB_KERNELS_ROWS_H
 
 #include "base/csv.h"
 #include "calib/kernels/table.h"
 
-#define K25_TABLE_COLUMNS 12 /* the most a kind has */
+#define K25_TABLE_COLUMNS 12 /* of a kind at most */
 
-/* Where the reading stands. */
+/* The row being read. */
 struct k25_row_reader {
     const struct k25_csv *csv;
     size_t row;                    /* of the file's rows */
@@ -17,10 +17,10 @@ struct k25_row_reader {
     struct k25_error *error;
 };
 
-/* One row on its way into the table. */
+/* A row before it is added to the table. */
 struct k25_described_row {
     struct k25_kernel_family family; /* name, bar and cold line */
-    char group[192];                 /* families that name the same group share a fit */
+    char group[192];                 /* families with the same group are fitted together */
     enum k25_skip skip;              /* K25_SKIPS: priced */
     struct k25_kernel_row row;       /* shape, traffic, latency, work */
 };

@@ -13,7 +13,7 @@ const char *const k25_row_use_names[K25_ROW_USES + 1] = {
     [K25_ROW_SCORED] = "scored",
 };
 
-static const double SIGMA = 0.08;     /* relative noise of a row, and what a formula of few parameters leaves */
+static const double SIGMA = 0.08;     /* relative noise of a row, with the error of a formula of few parameters */
 static const double WARM_SHARE = 0.9; /* of the cold line: below it a row did not come from DRAM */
 
 static int by_value(const void *left, const void *right)
@@ -129,7 +129,7 @@ static void judge(const struct k25_kernel_table *table, struct span span, const 
     score->missed = bar > 0 && score->median > bar;
 }
 
-/* The same with a table made of the fitted rows on top. */
+/* The same with a residual table of the fitted rows added. */
 static bool judge_table(const struct k25_kernel_table *table, int family, struct span span, const enum k25_row_use *use,
                         double *scratch, struct k25_kernel_score *score, struct k25_error *error)
 {

@@ -9,15 +9,15 @@
  *   attention    engine kernel dtype kv_dtype heads kv_heads head_dim window batch context
  *   collective   engine backend mode op dtype gpus bytes
  *
- * and latency_us in all of them. A row becomes an observation whose prediction calls hw/kernel/kernel.h or
- * hw/collective/collective.h and nothing else. Rows that those cannot price are counted with the reason; a cell that is
- * no number is an error.
+ * and latency_us in all of them. A row becomes an observation whose prediction calls only hw/kernel/kernel.h or
+ * hw/collective/collective.h. Rows that those cannot price are counted with the reason; a cell that is not a number is
+ * an error.
  *
- * Rows of one engine, kernel and data types are a family, with parameters of its own. Scoring one:
+ * Rows of one engine, kernel and data types are a family with separate parameters. Scoring a family:
  *
  *   1. rows whose weights or cache stayed in the L2 between replays are set aside (k25_kernel_table_score)
- *   2. the rest is sorted by shape and numbered; the even ones are fitted, the odd ones judge the fit
- *   3. the odd ones also judge the fit with a residual table (hw/kernel/residual.h) made of the even ones on top
+ *   2. the rest is sorted by shape and numbered; even rows are fitted, odd rows are predicted and give the errors
+ *   3. the odd rows also give the errors with a residual table (hw/kernel/residual.h) of the even rows added
  */
 #ifndef K25_CALIB_KERNELS_TABLE_H
 #define K25_CALIB_KERNELS_TABLE_H
@@ -62,8 +62,8 @@ extern const char *const k25_skip_reasons[K25_SKIPS + 1]; /* for people; NULL-te
 struct k25_kernel_row {
     int line, family;
     double key[K25_ROW_KEYS]; /* the shape, in the order that rows are sorted by */
-    double traffic;           /* bytes that the L2 may hold: weights, cache; 0: the question does not arise */
-    bool cold_line;           /* few rows of x and balanced: traffic / latency says what DRAM gives */
+    double traffic;           /* bytes of weights or cache, which may be in the L2; 0: not applicable */
+    bool cold_line;           /* few rows of x and balanced: traffic / latency is a rate of the DRAM */
     double latency;           /* s */
     struct k25_kernel_work work;
 };
@@ -73,7 +73,7 @@ struct k25_kernel_family {
     int group;      /* families of one group share their parameters and are fitted together */
     size_t rows;    /* in the table, skipped ones too */
     size_t skipped[K25_SKIPS];
-    double bar;             /* the largest median error wanted of it; 0: none */
+    double bar;             /* target: the largest acceptable median error; 0: none */
     double floor;           /* s, fastest latency for the cold line when not the family's own fastest row; 0: its own */
     double cold_percentile; /* of traffic / latency of the large rows: the rate of the cold line */
 };
@@ -87,15 +87,17 @@ struct k25_kernel_table {
     int families, groups;
 };
 
-/* `machine`: the GPU and the links that the table was measured on; collectives run on its first ranks. */
+/* Reads the table `path`. `machine` has the GPU and links that it was measured on and must outlive the table;
+ * collectives run on its first ranks. The caller frees the table with k25_kernel_table_free. Returns NULL with
+ * K25_BAD_INPUT and the position of a fault, or with K25_RESOURCE. */
 struct k25_kernel_table *k25_kernel_table_read(const char *path, const struct k25_machine *machine,
                                                struct k25_error *error);
-/* The same from text; `name` stands for the file in messages. */
+/* The same from `size` bytes of text; `name` is the name of the file in messages. */
 struct k25_kernel_table *k25_kernel_table_parse(const char *text, size_t size, const char *name,
                                                 const struct k25_machine *machine, struct k25_error *error);
 void k25_kernel_table_free(struct k25_kernel_table *table);
 
-/* One row as an observation with relative noise `sigma`; it points into the table. */
+/* Returns a row as an observation with relative noise `sigma`; it points into the table. */
 struct k25_observation k25_kernel_observation(const struct k25_kernel_row *row, double sigma);
 
 enum k25_row_use { K25_ROW_WARM, K25_ROW_FITTED, K25_ROW_SCORED, K25_ROW_USES };
@@ -106,7 +108,7 @@ struct k25_kernel_score {
     double floor, cold_rate;       /* s and bytes/s of the cold line; 0 for collectives */
     double median, mean, p90, max; /* |predicted - measured| / measured of the scored rows; 0: there are none */
     bool missed;                   /* median above the family's bar */
-    bool tabulated;                /* the same with a residual table; false: the family's kernels have none */
+    bool tabulated;                /* the residual errors below are valid; false: the kernels have no residual table */
     double residual_median, residual_mean, residual_p90;
     size_t free; /* parameters fitted, their numbers in `id` */
     int id[K25_PARAMS];
@@ -126,11 +128,12 @@ struct k25_kernel_scores {
  *
  * with X its traffic, floor the family's fastest row (18 us for MLA modules), and rate the median (MLA: 90th
  * percentile) of X / latency over the rows with X >= 2 L2 and at most 64 rows of x (INT4 experts: balanced ones);
- * without any such row, what memory.bandwidth says. The rate of the DRAM and kernel.scale stay at their prior: a
- * table of one family cannot tell them from the family's own shares. */
+ * without any such row, the rate given by memory.bandwidth. The rate of the DRAM and kernel.scale stay at their prior:
+ * with one family they cannot be separated from the family's shares. The caller frees `scores` with
+ * k25_kernel_scores_free. Returns false with the error of the fit or with K25_RESOURCE when out of memory. */
 bool k25_kernel_table_score(const struct k25_kernel_table *table, const struct k25_priors *priors,
                             struct k25_kernel_scores *scores, struct k25_error *error);
-/* Only which rows are warm, fitted and scored: an enum k25_row_use for each row of the table. */
+/* Sets only which rows are warm, fitted and scored: use[i] for row i of the table. */
 bool k25_kernel_table_split(const struct k25_kernel_table *table, const struct k25_priors *priors,
                             enum k25_row_use *use, struct k25_error *error);
 void k25_kernel_scores_free(struct k25_kernel_scores *scores);

@@ -74,12 +74,12 @@ struct k25_expert_load k25_power_law_load(int tokens, int experts, int topk, int
     return load;
 }
 
-/* What a call is priced by. */
+/* The parameters and tables that a call is priced with. */
 struct pricing {
     const struct k25_gpu *gpu;
     const struct k25_params *params;
     const struct k25_residuals *residuals;
-    struct k25_slopes *slopes; /* takes those of every call by the formulas; NULL: nobody asks */
+    struct k25_slopes *slopes; /* the slopes of every call's formula are added; NULL: not needed */
 };
 
 static double call_time(struct k25_kernel_call call, const struct pricing *p)

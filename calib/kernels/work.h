@@ -1,4 +1,4 @@
-/* What one row of a kernel table measured, in the words of hw/: shapes and bytes, and the price of them. */
+/* The work that one row of a kernel table measured, as shapes and bytes for hw/, and its predicted time. */
 #ifndef K25_CALIB_KERNELS_WORK_H
 #define K25_CALIB_KERNELS_WORK_H
 
@@ -16,7 +16,7 @@ enum k25_work_kind {
     K25_WORK_MLA_MODULE, /* with projections and small kernels */
     K25_WORK_BMM,
     K25_WORK_GQA,
-    K25_WORK_ALLREDUCE, /* NCCL left to itself */
+    K25_WORK_ALLREDUCE, /* NCCL with its own choice of protocol */
     K25_WORK_ALLGATHER, /* and reduce-scatter */
     K25_WORK_CUSTOM,    /* an AllReduce that is not NCCL's */
 };
@@ -51,10 +51,11 @@ struct k25_kernel_work {
     double heads; /* K25_WORK_BMM */
 };
 
-/* s. `work` is a struct k25_kernel_work; a k25_observation_model (calib/fit/fit.h). */
+/* Returns the predicted time of `work`, a struct k25_kernel_work, in s. A k25_observation_model (calib/fit/fit.h),
+ * which says what `slope` is. */
 double k25_kernel_work_time(const void *work, const struct k25_params *params, double *slope);
 
-/* The same with residual tables on top of the formulas; `residuals` may be NULL. */
+/* The same, times the factors of residual tables; `residuals` may be NULL. */
 double k25_kernel_work_time_with(const struct k25_kernel_work *work, const struct k25_params *params,
                                  const struct k25_residuals *residuals);
 
@@ -74,7 +75,7 @@ const struct k25_table_dtype *k25_table_dtype(const char *name);
 /* Bytes of the projections of one MLA block (DeepSeek-V3) with `heads` heads. */
 double k25_mla_module_weights(double heads, double weight_bytes);
 
-/* What lands on the busiest expert-parallel rank when `tokens` tokens choose `topk` of `experts`. */
+/* The load of the busiest expert-parallel rank when `tokens` tokens choose `topk` of `experts` each. */
 struct k25_expert_load {
     double pairs, distinct;
     double blocks; /* of `block` rows; 0: all experts alike */

@@ -45,7 +45,7 @@ struct k25_kernel_rules {
     int files;
     struct k25_rule_class *class;
     size_t classes;
-    struct pattern *pattern;  /* in the order they are asked */
+    struct pattern *pattern;  /* in the order of matching */
     size_t patterns, regexes; /* patterns whose regex is compiled, counted to free them */
 };
 
@@ -336,7 +336,7 @@ static void lower(const char *name, char *out, size_t size)
     out[i] = '\0';
 }
 
-/* Behind "std::enable_if<(8>(0)), void>::type "; its brackets do not pair, for '>' also compares. */
+/* The text after "std::enable_if<(8>(0)), void>::type "; its brackets do not pair, because '>' also compares. */
 static const char *behind_enable_if(const char *name)
 {
     static const char tail[] = ">::type ";

@@ -1,4 +1,4 @@
-/* What a kernel is for, from its name: ordered rules in YAML (calib/rules/kernels.yaml), the first that matches
+/* Classes of kernels by their names: ordered rules in YAML (calib/rules/kernels.yaml), of which the first that matches
  * decides.
  *
  *     classes:
@@ -17,8 +17,8 @@
  * first '<' or
  * '('; a mangled name (_Z...) stays whole.
  *
- * A second file of the same form is put in front: its rules are asked first, its classes are added. Class 0 is
- * "other": no rule matched. Names of one capture are few, so a caller asks once a name and keeps the answer.
+ * A second file of the same form can extend the first: its rules are tried first, its classes are added. Class 0 is
+ * "other": no rule matched. Matching takes time: a caller classifies each name once and keeps the result.
  */
 #ifndef K25_CALIB_RULES_KERNEL_RULES_H
 #define K25_CALIB_RULES_KERNEL_RULES_H
@@ -28,15 +28,15 @@
 
 #include "base/error.h"
 
-#define K25_KERNEL_NAME_BYTES 16384 /* a longer name is judged by its start */
+#define K25_KERNEL_NAME_BYTES 16384 /* of a longer name only the start is matched */
 
-/* Kernels of one sort in a step, as far as classes of names can tell them apart: what the fit compares. */
+/* Kernels of a step summed up for the fit, as far as the classes of names distinguish them. */
 enum k25_bucket {
-    K25_BUCKET_PRODUCTS, /* matrix products outside the experts, the absorption of kv_b among them */
+    K25_BUCKET_PRODUCTS, /* matrix products outside the experts, with the absorption of kv_b */
     K25_BUCKET_EXPERTS,  /* the routed experts with their sorting and summing */
     K25_BUCKET_ATTENTION,
-    K25_BUCKET_SMALL, /* everything else that is no collective */
-    K25_BUCKET_NONE,  /* collectives, and what is no kernel of a decode step */
+    K25_BUCKET_SMALL, /* all others except collectives */
+    K25_BUCKET_NONE,  /* collectives, and work that is not a kernel of a decode step */
     K25_BUCKETS,
 };
 extern const char *const k25_bucket_names[K25_BUCKETS + 1]; /* NULL-terminated */
@@ -45,29 +45,35 @@ struct k25_rule_class {
     const char *name;       /* "moe_gemm" */
     const char *group;      /* "MoE_GEMM": a coarser bin for reports */
     bool collective;        /* ranks wait for each other in it */
-    enum k25_bucket bucket; /* when the file does not say: none of a collective, else small kernels */
+    enum k25_bucket bucket; /* default: none for a collective, else small kernels */
 };
 
-struct k25_kernel_rules; /* constant once loaded: any number of threads may ask */
+struct k25_kernel_rules; /* constant after loading, so it can be used by several threads */
 
-/* `extra_path` may be NULL. */
+/* Loads the rules of `path`, extended by those of `extra_path` (may be NULL). The caller frees them with
+ * k25_kernel_rules_free. Returns NULL with K25_BAD_INPUT and the position of a fault, or with K25_RESOURCE. */
 struct k25_kernel_rules *k25_kernel_rules_load(const char *path, const char *extra_path, struct k25_error *error);
-/* From text; `extra` may be NULL. The names stand for the files in messages. */
+/* The same from texts of `size` and `extra_size` bytes; `extra` may be NULL. `name` and `extra_name` are the names of
+ * the files in messages. */
 struct k25_kernel_rules *k25_kernel_rules_parse(const char *text, size_t size, const char *name, const char *extra,
                                                 size_t extra_size, const char *extra_name, struct k25_error *error);
+/* NULL is allowed. */
 void k25_kernel_rules_free(struct k25_kernel_rules *rules);
 
-/* The number of the class of a kernel, copy or memset, 0 for none. */
+/* Returns the number of the class of a kernel, copy or memset; 0: no rule matches. */
 int k25_kernel_rules_class(const struct k25_kernel_rules *rules, const char *name);
-/* The same, and the rule that said so: its file and line; an empty file and 0 when no rule did. */
+/* The same, and the file and line of the rule that matches; "" and 0 when none does. `*file` belongs to the rules. */
 int k25_kernel_rules_explain(const struct k25_kernel_rules *rules, const char *name, const char **file, int *line);
 
+/* The number of classes, with class 0. */
 int k25_kernel_rules_classes(const struct k25_kernel_rules *rules);
+/* The class with number `class`, 0 to k25_kernel_rules_classes - 1; belongs to the rules. */
 const struct k25_rule_class *k25_kernel_rules_describe(const struct k25_kernel_rules *rules, int class);
-/* The number of a class by its name, -1: there is none. */
+/* Returns the number of the class with a name, -1 when there is none. */
 int k25_kernel_rules_find(const struct k25_kernel_rules *rules, const char *class_name);
 
-/* The base name in lower case, as the rules see it. Returns `out`. */
+/* Writes the base name of a kernel in lower case, as the rules match it, to `out` (`size` bytes, cut to fit). Returns
+ * `out`. */
 char *k25_kernel_base_name(const char *name, char *out, size_t size);
 
 #endif

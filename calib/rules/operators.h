@@ -1,8 +1,8 @@
-/* What profilers call the operators of a step: the way from an operator to the name of its kernel, to the class that
- * calib/rules/kernels.yaml has for that name, and to the bucket that the fit adds it to.
+/* The kernels of the operators of a step: the name of an operator's kernel in a profile, the class that
+ * calib/rules/kernels.yaml has for that name, and the bucket of the fit.
  *
- * An operator of the model may be several kernels in a capture (the experts with their sorting and summing); the row
- * names the one that takes most of the time. Reading a capture, the class of a kernel says which operators it may be.
+ * An operator of the model can be several kernels in a capture (the experts with their sorting and summing); this is
+ * the one that takes most of the time.
  */
 #ifndef K25_CALIB_RULES_OPERATORS_H
 #define K25_CALIB_RULES_OPERATORS_H
@@ -17,7 +17,8 @@ struct k25_operator_kernel {
     const char *name; /* as torch.profiler prints it */
 };
 
-/* `backend` decides the name of an AllReduce and is not looked at otherwise. Every operator has all three. */
+/* Returns the kernel of an operator; all fields are string constants or values. `backend` is used for AllReduces only.
+ * Does not fail. */
 struct k25_operator_kernel k25_operator_kernel(const struct k25_operator *op, enum k25_backend backend);
 
 #endif
