@@ -19,7 +19,7 @@ struct reader {
 
 #define AT(member) offsetof(struct k25_bench_run, member)
 
-/* Keys of JSON and labels of the printed block; a label has its colon behind it. */
+/* Keys of JSON and labels of the printed block; a label includes its colon. */
 static const struct number_key {
     const char *name;
     size_t offset;
@@ -95,7 +95,7 @@ static double *time_of(struct k25_bench_run *run, struct k25_span name, double *
         if (name.size <= length || strncasecmp(name.text, stats[s], length) != 0 ||
             (name.text[length] != '_' && name.text[length] != ' '))
             continue;
-        struct k25_span rest = k25_behind(name, length + 1);
+        struct k25_span rest = k25_after(name, length + 1);
         for (int m = 0; m < 6; m++) {
             size_t size = strlen(metrics[m]);
             if (rest.size < size || strncasecmp(rest.text, metrics[m], size) != 0)
@@ -104,7 +104,7 @@ static double *time_of(struct k25_bench_run *run, struct k25_span name, double *
                 double *fields[] = {&times[m]->mean, &times[m]->median, &times[m]->std,
                                     &times[m]->p90,  &times[m]->p95,    &times[m]->p99};
                 *factor = e == 1 ? 1e3 : 1;
-                if (k25_span_is(k25_behind(rest, size), ends[e]))
+                if (k25_span_is(k25_after(rest, size), ends[e]))
                     return fields[s];
             }
         }
@@ -227,7 +227,7 @@ static size_t next_line(const struct k25_json *json)
     return end == NULL ? json->size : (size_t)(end - json->text) + 1;
 }
 
-/* Objects one behind the other, or a list of them. A damaged one costs the rest of its line. */
+/* Consecutive objects, or a list of them. A damaged one costs the rest of its line. */
 static bool json_results(struct reader *r)
 {
     struct k25_json json = {r->evidence.text, r->evidence.size, r->evidence.at, NULL};
@@ -249,7 +249,7 @@ static bool json_results(struct reader *r)
     return json.fault == NULL || k25_json_fault(&r->evidence, json.at, "%s", json.fault);
 }
 
-/* "Median TPOT (ms):     15.85   ". Labels that nobody asks for are passed over. */
+/* "Median TPOT (ms):     15.85   ". Other labels are skipped. */
 static bool label(struct reader *r, struct k25_bench_run *run, struct k25_span line, struct k25_span text)
 {
     const char *colon = memchr(text.text, ':', text.size);
@@ -265,9 +265,9 @@ static bool label(struct reader *r, struct k25_bench_run *run, struct k25_span l
         field = &run->acceptance_rate;
         factor = 0.01;
     }
-    if (k25_span_is(name, "Backend:") && k25_split(k25_behind(text, name.size), &value, 1) > 0)
+    if (k25_span_is(name, "Backend:") && k25_split(k25_after(text, name.size), &value, 1) > 0)
         return copy_text(r, value, &run->backend) || k25_out_of_memory(r->evidence.file, r->evidence.error);
-    if (field == NULL || k25_split(k25_behind(text, name.size), &value, 1) == 0)
+    if (field == NULL || k25_split(k25_after(text, name.size), &value, 1) == 0)
         return true;
     struct k25_json_value read = {value, false};
     if (field == &run->request_rate && k25_span_starts(value, "inf")) {
@@ -283,7 +283,7 @@ static bool label(struct reader *r, struct k25_bench_run *run, struct k25_span l
                               (int)value.size, value.text);
 }
 
-/* "====== Serving Benchmark Result ======" ... "======", perhaps behind a tag. */
+/* "====== Serving Benchmark Result ======" ... "======", possibly after a tag. */
 static bool console_results(struct reader *r)
 {
     struct k25_evidence *evidence = &r->evidence;
@@ -294,7 +294,7 @@ static bool console_results(struct reader *r)
     while (k25_evidence_next(evidence, &line)) {
         const char *title = k25_span_find(line, "Benchmark Result"), *mark = k25_span_find(line, "=====");
         ptrdiff_t tag = inside ? k25_front_match(front, line) : -1;
-        bool ends = title == NULL && tag >= 0 && k25_span_starts(k25_behind(line, (size_t)tag), "=====");
+        bool ends = title == NULL && tag >= 0 && k25_span_starts(k25_after(line, (size_t)tag), "=====");
         if (title != NULL && mark != NULL) {
             if (inside && !k25_evidence_fault(evidence, evidence->line, line, line.text,
                                               "a new block starts before the one at line %d ends", run.line))
@@ -307,7 +307,7 @@ static bool console_results(struct reader *r)
             inside = false;
             if (!add(r, &run, at))
                 return false;
-        } else if (tag >= 0 && !label(r, &run, line, k25_trim(k25_behind(line, (size_t)tag)))) {
+        } else if (tag >= 0 && !label(r, &run, line, k25_trim(k25_after(line, (size_t)tag)))) {
             return false;
         }
     }
@@ -330,9 +330,9 @@ struct k25_bench *k25_bench_parse(const char *text, size_t size, const char *nam
         r.evidence.options = *options;
     bool good = k25_evidence_open(&r.evidence, "the result of a benchmark");
     if (good) {
-        struct k25_span rest = k25_trim(k25_behind((struct k25_span){text, size}, r.evidence.at));
+        struct k25_span rest = k25_trim(k25_after((struct k25_span){text, size}, r.evidence.at));
         if (k25_span_starts(rest, "[")) /* a list; not "[1,0]<stdout>:====" */
-            rest = k25_trim(k25_behind(rest, 1));
+            rest = k25_trim(k25_after(rest, 1));
         good = k25_span_starts(rest, "{") ? json_results(&r) : console_results(&r);
     }
     if (good && bench->runs == 0)

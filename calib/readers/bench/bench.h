@@ -34,7 +34,7 @@ struct k25_bench_run {
     double input_len, output_len;               /* mean of a completed request */
     double request_throughput;                  /* requests/s */
     double output_throughput, total_throughput; /* tok/s of all requests together */
-    /* Time to the first token; time per output token behind the first, a mean of each request; gap between two
+    /* Time to the first token; time per output token after the first, a mean of each request; gap between two
      * arrivals of tokens, which is a step and not a token when several tokens are accepted; end to end. */
     struct k25_bench_time ttft, tpot, itl, e2el;
     double acceptance_rate;   /* share of drafted tokens accepted, 0 to 1 */

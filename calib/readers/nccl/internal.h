@@ -26,7 +26,7 @@ struct k25_open_run {
     struct k25_nccl_run run;
     bool facts, headed;
     size_t columns;
-    bool open_ended; /* a time stamp of its own words stands behind the columns */
+    bool open_ended; /* the columns are followed by a time stamp of several words */
     bool has_root;
     enum k25_nccl_column column[K25_NCCL_COLUMNS];
     bool in_place[K25_NCCL_COLUMNS];

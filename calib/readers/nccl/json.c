@@ -15,7 +15,7 @@ struct walk {
     bool out_of_memory;
 };
 
-/* The number of the line that byte `at`, behind all asked for before, stands in. */
+/* The number of the line of byte `at`; calls must have rising `at`. */
 static int line_of(struct walk *w, size_t at)
 {
     for (; w->counted < at; w->counted++)
@@ -92,7 +92,7 @@ static bool flat_time(struct walk *w, struct k25_span key, struct k25_nccl_row *
 {
     bool in_place = k25_span_starts(key, "ip_");
     struct k25_nccl_time *time = in_place ? &row->in_place : &row->out_of_place;
-    struct k25_span what = k25_behind(key, in_place ? 3 : 4);
+    struct k25_span what = k25_after(key, in_place ? 3 : 4);
     return k25_span_is(what, "time")    ? real_of(w, &time->us)
            : k25_span_is(what, "algbw") ? real_of(w, &time->algbw)
            : k25_span_is(what, "busbw") ? real_of(w, &time->busbw)

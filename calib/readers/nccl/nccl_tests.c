@@ -28,7 +28,7 @@ static struct k25_open_run *head_of(struct k25_nccl_reader *reader, struct k25_s
     return open == NULL || open->headed ? k25_nccl_open(reader, front) : open;
 }
 
-/* The whole number behind `label`. */
+/* The whole number after `label`. */
 static void number_behind(struct k25_span body, const char *label, int *value)
 {
     const char *at = k25_span_find(body, label);
@@ -37,7 +37,7 @@ static void number_behind(struct k25_span body, const char *label, int *value)
     if (at == NULL)
         return;
     size_t skip = (size_t)(at - body.text) + strlen(label);
-    if (k25_split(k25_behind(body, skip), &word, 1) > 0 && k25_span_count(word, &number) && number <= INT_MAX)
+    if (k25_split(k25_after(body, skip), &word, 1) > 0 && k25_span_count(word, &number) && number <= INT_MAX)
         *value = (int)number;
 }
 
@@ -58,7 +58,7 @@ static bool facts(struct k25_nccl_reader *reader, struct k25_span front, struct 
     number_behind(body, "graph: ", &run->graph);
     const char *warmup = k25_span_find(body, "warmup iters: ");
     if (warmup != NULL)
-        number_behind(k25_behind(body, (size_t)(warmup - body.text) + strlen("warmup iters: ")),
+        number_behind(k25_after(body, (size_t)(warmup - body.text) + strlen("warmup iters: ")),
                       " iters: ", &run->iterations);
     return true;
 }
@@ -76,7 +76,7 @@ static bool device(struct k25_nccl_reader *reader, struct k25_span front, struct
     const char *bracket = k25_span_find(body, "] ");
     if (open->run.device[0] != '\0' || bracket == NULL)
         return true;
-    open->run.device = k25_nccl_text(reader, k25_trim(k25_behind(body, (size_t)(bracket - body.text) + 2)));
+    open->run.device = k25_nccl_text(reader, k25_trim(k25_after(body, (size_t)(bracket - body.text) + 2)));
     return open->run.device != NULL;
 }
 
@@ -225,7 +225,7 @@ static bool footer(struct k25_nccl_reader *reader, struct k25_span front, struct
     const char *colon = memchr(body.text, ':', body.size);
     struct k25_span word;
     double value;
-    if (open == NULL || colon == NULL || k25_split(k25_behind(body, (size_t)(colon - body.text) + 1), &word, 1) == 0 ||
+    if (open == NULL || colon == NULL || k25_split(k25_after(body, (size_t)(colon - body.text) + 1), &word, 1) == 0 ||
         !k25_span_real(word, &value))
         return true;
     if (k25_span_starts(body, "Avg"))
@@ -241,7 +241,7 @@ static bool comment(struct k25_nccl_reader *reader, struct k25_span line, bool *
     *taken = true;
     const char *hash = memchr(line.text, '#', line.size);
     struct k25_span front = {line.text, hash == NULL ? 0 : (size_t)(hash - line.text)}, words[2];
-    struct k25_span body = hash == NULL ? (struct k25_span){"", 0} : k25_trim(k25_behind(line, front.size + 1));
+    struct k25_span body = hash == NULL ? (struct k25_span){"", 0} : k25_trim(k25_after(line, front.size + 1));
     size_t count = k25_split(body, words, 2);
     if (k25_span_starts(body, "nThread "))
         return facts(reader, front, body, line);
@@ -260,11 +260,11 @@ static bool comment(struct k25_nccl_reader *reader, struct k25_span line, bool *
     if (open == NULL)
         return false;
     if (version) {
-        k25_split(k25_behind(body, strlen("nccl-tests version ")), words, 1);
+        k25_split(k25_after(body, strlen("nccl-tests version ")), words, 1);
         open->run.tests_version = k25_nccl_text(reader, words[0]);
         return open->run.tests_version != NULL;
     }
-    open->run.op = k25_nccl_op_of_program(k25_trim(k25_behind(body, strlen("Collective test starting: "))));
+    open->run.op = k25_nccl_op_of_program(k25_trim(k25_after(body, strlen("Collective test starting: "))));
     open->run.op_source = open->run.op == NULL ? K25_OP_UNKNOWN : K25_OP_STATED;
     return true;
 }
@@ -278,7 +278,7 @@ static bool other(struct k25_nccl_reader *reader, struct k25_span line)
     if (at != NULL && reader->count > 0) {
         struct k25_open_run *open = &reader->open[reader->count - 1];
         size_t skip = (size_t)(at - line.text) + strlen(version);
-        if (open->run.nccl_version[0] == '\0' && k25_split(k25_behind(line, skip), words, 1) > 0)
+        if (open->run.nccl_version[0] == '\0' && k25_split(k25_after(line, skip), words, 1) > 0)
             open->run.nccl_version = k25_nccl_text(reader, words[0]);
         if (open->run.nccl_version == NULL)
             return false;
@@ -311,7 +311,7 @@ static bool one_line(struct k25_nccl_reader *reader, struct k25_span line)
         struct k25_span words[K25_NCCL_COLUMNS + 8];
         if (front < 0)
             continue;
-        size_t count = k25_split(k25_behind(line, (size_t)front), words, K25_NCCL_COLUMNS + 8);
+        size_t count = k25_split(k25_after(line, (size_t)front), words, K25_NCCL_COLUMNS + 8);
         long long ignored;
         if (count >= 2 && count <= K25_NCCL_COLUMNS + 8 && k25_span_count(words[0], &ignored) &&
             k25_span_count(words[1], &ignored))

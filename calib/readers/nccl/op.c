@@ -18,7 +18,7 @@ const char *k25_nccl_op_of_program(struct k25_span word)
     struct k25_span name = {word.text, (size_t)(end - word.text)};
     for (size_t i = name.size; i-- > 0;) {
         if (name.text[i] == '/') {
-            name = k25_behind(name, i + 1);
+            name = k25_after(name, i + 1);
             break;
         }
     }

@@ -62,11 +62,11 @@ static size_t split_box(struct k25_span line, struct k25_span *cells, size_t col
     rest.size--;
     size_t count = 0;
     while (rest.size > 0 && count < columns) {
-        rest = k25_behind(rest, 1);
+        rest = k25_after(rest, 1);
         const char *bar = count + 1 == columns ? NULL : memchr(rest.text, '|', rest.size);
         size_t size = bar == NULL ? rest.size : (size_t)(bar - rest.text);
         cells[count++] = k25_trim((struct k25_span){rest.text, size});
-        rest = k25_behind(rest, size);
+        rest = k25_after(rest, size);
     }
     return count;
 }
@@ -107,7 +107,7 @@ static enum column column_of(struct k25_span heading, double *unit)
     const char *parenthesis = memchr(heading.text, '(', heading.size);
     *unit = 1;
     if (parenthesis != NULL) { /* "Total Time (ns)" */
-        struct k25_span inside = k25_behind(heading, (size_t)(parenthesis - heading.text) + 1);
+        struct k25_span inside = k25_after(heading, (size_t)(parenthesis - heading.text) + 1);
         inside.size -= inside.size > 0 && inside.text[inside.size - 1] == ')';
         double ns = k25_time_unit(inside);
         *unit = ns > 0 ? ns : 1;
@@ -208,7 +208,7 @@ static bool number(struct k25_span cell, double unit, double *value)
     while (digits < cell.size && (isdigit((unsigned char)cell.text[digits]) || cell.text[digits] == ',' ||
                                   cell.text[digits] == '.' || cell.text[digits] == '-'))
         digits++;
-    struct k25_span suffix = k25_trim(k25_behind(cell, digits));
+    struct k25_span suffix = k25_trim(k25_after(cell, digits));
     double own = suffix.size == 0 ? unit : k25_time_unit(suffix);
     bool fraction = suffix.size > 0 && own > 1;
     if (digits == 0 || own == 0 || !plain_number((struct k25_span){cell.text, digits}, fraction, plain, sizeof plain) ||

@@ -66,8 +66,8 @@ static bool sqlite_failed(struct reader *r)
                     sqlite3_errmsg(r->db));
 }
 
-/* A journal beside the file has changes that are not in it, or not to be in it. Reading the file as immutable, as
- * is done here, passes over them: the export was cut short, or somebody else writes to it. */
+/* A journal next to the file has changes that are not in it, or must be undone. The file is read as immutable, without
+ * them: a journal means that the export was interrupted, or that another process writes to it. */
 static bool finished(struct reader *r)
 {
     static const char *const suffixes[] = {"-journal", "-wal"};

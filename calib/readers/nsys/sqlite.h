@@ -1,8 +1,8 @@
-/* The database that `nsys export -t sqlite` writes: kernels by name, apart for each device of each process.
+/* Reads the database that `nsys export -t sqlite` writes: kernels by name, separately for each device of each process.
  *
- * Tables and columns come and go with the version of nsys, so only what is needed is asked for: start, end and one
- * of three names. The file is never written to and nothing is put beside it. Rows are streamed: memory grows with
- * the number of names, not of kernels.
+ * Tables and columns change with the version of nsys, so only the necessary ones are read: start, end and one of three
+ * names. The file is opened read-only and no file is created next to it. Rows are streamed: memory grows with the
+ * number of names, not of kernels.
  */
 #ifndef K25_CALIB_READERS_NSYS_SQLITE_H
 #define K25_CALIB_READERS_NSYS_SQLITE_H

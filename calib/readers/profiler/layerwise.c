@@ -16,7 +16,7 @@ static size_t split_bars(struct k25_span line, size_t columns, struct k25_span *
         if (at == 0)
             return 0;
         found++;
-        cells[columns - found] = k25_trim(k25_behind(rest, at));
+        cells[columns - found] = k25_trim(k25_after(rest, at));
         rest.size = at - 1;
     }
     cells[0] = rest;
@@ -32,7 +32,7 @@ static enum k25_profiler_column column_of(struct k25_span heading)
     return COLUMN_IGNORED;
 }
 
-/* "name | cuda_time_us | pct_cuda_time | invocations", perhaps behind a tag. */
+/* "name | cuda_time_us | pct_cuda_time | invocations", possibly after a tag. */
 static bool heading(struct k25_profiler_reader *reader, struct k25_span line)
 {
     const char *bar = memchr(line.text, '|', line.size);
@@ -42,7 +42,7 @@ static bool heading(struct k25_profiler_reader *reader, struct k25_span line)
     size_t word = words.size;
     while (word > 0 && isalpha((unsigned char)words.text[word - 1]))
         word--;
-    struct k25_span name = k25_behind(words, word);
+    struct k25_span name = k25_after(words, word);
     if (!k25_span_is(name, "name") && !k25_span_is(name, "layer"))
         return true;
     struct k25_span front = {line.text, (size_t)(name.text - line.text)}, cells[K25_TABLE_COLUMNS];
@@ -76,8 +76,8 @@ static int depth_of(struct k25_span *name)
     *name = k25_trim(*name);
     if (name->size < 2 || name->text[0] != '|' || name->text[1] != '-')
         return 0;
-    for (*name = k25_behind(*name, 1); name->size > 0 && name->text[0] == '-'; depth++)
-        *name = k25_behind(*name, 1);
+    for (*name = k25_after(*name, 1); name->size > 0 && name->text[0] == '-'; depth++)
+        *name = k25_after(*name, 1);
     *name = k25_trim(*name);
     return depth;
 }
@@ -125,7 +125,7 @@ bool k25_layerwise_line(struct k25_profiler_reader *reader, struct k25_span line
         ptrdiff_t front = open->table.layerwise && open->state == TABLE_ROWS ? k25_front_match(open->front, line) : -1;
         if (front < 0)
             continue;
-        struct k25_span rest = k25_behind(line, (size_t)front), cells[K25_TABLE_COLUMNS];
+        struct k25_span rest = k25_after(line, (size_t)front), cells[K25_TABLE_COLUMNS];
         struct k25_span trimmed = k25_trim(rest);
         if (is_line(trimmed))
             return true;

@@ -201,7 +201,7 @@ static bool footer(struct k25_profiler_reader *reader, struct k25_open_table *op
     if (!k25_span_starts(text, "Self ") || label == NULL)
         return true;
     double ns;
-    struct k25_span value = k25_trim(k25_behind(text, (size_t)(label - text.text) + strlen(" time total:")));
+    struct k25_span value = k25_trim(k25_after(text, (size_t)(label - text.text) + strlen(" time total:")));
     if (!k25_span_duration(value, &ns) || ns < 0 || ns > MOST_NS)
         return k25_evidence_fault(&reader->evidence, reader->evidence.line, line, value.text,
                                   "'%.*s' is not a time with a unit (us, ms, s)", (int)value.size, value.text);
@@ -257,7 +257,7 @@ static bool one_line(struct k25_profiler_reader *reader, struct k25_span line)
     }
     if (best == NULL)
         return true;
-    struct k25_span rest = k25_behind(line, (size_t)length);
+    struct k25_span rest = k25_after(line, (size_t)length);
     return best->state == TABLE_RULED    ? headings(reader, best, rest)
            : best->state == TABLE_ROWS   ? row(reader, best, rest)
            : best->state == TABLE_FOOTER ? footer(reader, best, rest)

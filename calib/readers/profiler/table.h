@@ -2,7 +2,7 @@
  * `profiler_out_<rank>.txt`, and the layerwise table of nm-vllm ("name | cuda_time_us | ...").
  *
  * Columns are found by their headings, so any set and order of them is read; a cell carries its own unit. Several
- * tables may stand in one file, and their lines may alternate as long as each writer puts its own tag in front.
+ * tables may be in one file, and their lines may alternate if each writer has its own prefix.
  *
  * The rows of one table overlap: an op, the kernel it launched and the range around both are three rows of the
  * same time. So no column is ever summed; `level` says which rows are kernels, and only those make `kernel_ns`.
@@ -20,7 +20,7 @@ enum k25_row_level {
     K25_LEVEL_OP,         /* something on the CPU; its GPU time is that of the kernels it launched */
     K25_LEVEL_KERNEL,     /* a kernel: no CPU time at all, and no range */
     K25_LEVEL_COPY,       /* "Memcpy ...", "Memset ..." on the GPU */
-    K25_LEVEL_ANNOTATION, /* a range on the GPU: covers kernels that have rows of their own */
+    K25_LEVEL_ANNOTATION, /* a range on the GPU: covers kernels that have their own rows */
 };
 
 /* A time of -1: the table has no such column, or the cell is "--". */
@@ -58,7 +58,7 @@ struct k25_profiler_tables {
  * no table at all, a damaged row or a cut table (strict). `options` may be NULL: strict. */
 struct k25_profiler_tables *k25_profiler_tables_read(const char *path, const struct k25_evidence_options *options,
                                                      struct k25_error *error);
-/* `name` stands for the file in messages, and may hold the rank. */
+/* The same from `size` bytes of text. `name` is the name of the file in messages, and can contain the rank. */
 struct k25_profiler_tables *k25_profiler_tables_parse(const char *text, size_t size, const char *name,
                                                       const struct k25_evidence_options *options,
                                                       struct k25_error *error);

@@ -129,7 +129,7 @@ ptrdiff_t k25_front_match(struct k25_span front, struct k25_span line)
 {
     size_t at = 0;
     for (size_t i = 0; i < front.size;) {
-        struct k25_span rest = k25_behind(front, i), other = k25_behind(line, at);
+        struct k25_span rest = k25_after(front, i), other = k25_after(line, at);
         size_t mine = word(rest), theirs = word(other);
         if (mine == 0) { /* a blank */
             if (theirs != 0 || other.size == 0)
@@ -156,7 +156,7 @@ const char *k25_front_tag(struct k25_arena *arena, struct k25_span front)
         return NULL;
     size_t used = 0;
     for (size_t i = 0; i < front.size;) {
-        struct k25_span rest = k25_behind(front, i);
+        struct k25_span rest = k25_after(front, i);
         size_t length = word(rest);
         bool gap = i == 0 || is_blank(front.text[i - 1]);
         if (rest.text[0] == '\x1b') { /* up to the letter that ends a colour code */
@@ -187,11 +187,11 @@ struct k25_span k25_trim(struct k25_span span)
     while (span.size > 0 && isspace((unsigned char)span.text[span.size - 1]))
         span.size--;
     while (span.size > 0 && isspace((unsigned char)span.text[0]))
-        span = k25_behind(span, 1);
+        span = k25_after(span, 1);
     return span;
 }
 
-struct k25_span k25_behind(struct k25_span span, size_t bytes)
+struct k25_span k25_after(struct k25_span span, size_t bytes)
 {
     size_t step = bytes < span.size ? bytes : span.size;
     return (struct k25_span){span.text + step, span.size - step};
@@ -244,7 +244,7 @@ size_t k25_split(struct k25_span line, struct k25_span *cells, size_t room)
         if (count < room)
             cells[count] = (struct k25_span){line.text, size};
         count++;
-        line = k25_behind(line, size);
+        line = k25_after(line, size);
     }
 }
 
@@ -293,7 +293,7 @@ bool k25_span_duration(struct k25_span span, double *ns)
     size_t digits = 0;
     while (digits < span.size && strchr("0123456789.+-", span.text[digits]) != NULL && span.text[digits] != '\0')
         digits++;
-    double unit = k25_time_unit(k25_trim(k25_behind(span, digits)));
+    double unit = k25_time_unit(k25_trim(k25_after(span, digits)));
     if (unit == 0 || !k25_span_real((struct k25_span){span.text, digits}, ns))
         return false;
     *ns *= unit;

@@ -1,8 +1,8 @@
-/* What the readers of text evidence share: lines, what a launcher or a logger put in front of them, numbers with
- * units, and what a lenient reader passed over.
+/* Shared by the readers of text: lines, prefixes of launchers and loggers, numbers with units, and what a lenient
+ * reader left out.
  *
- * A reader is strict unless told otherwise: the first fault is an error with file:line:column. A lenient one
- * leaves the faulty row or run out, counts it and goes on; a file of which nothing is left is an error either way.
+ * A reader is strict by default: the first fault is an error with file:line:column. A lenient one leaves out the faulty
+ * row or run, counts it and continues; a file without any valid row is an error either way.
  */
 #ifndef K25_CALIB_READERS_TEXT_EVIDENCE_H
 #define K25_CALIB_READERS_TEXT_EVIDENCE_H
@@ -41,8 +41,9 @@ struct k25_span {
     size_t size;
 };
 
-/* Refuses what is no text: an empty file, an HTML page, a git-lfs pointer, a database, another binary file. `what`
- * says what was expected ("a key_averages table"). A byte order mark is stepped over. */
+/* Checks that the file is text and skips a byte order mark. `what` is what was expected ("a key_averages table").
+ * Returns false with K25_BAD_INPUT for an empty file, an HTML page, a git-lfs pointer, a database or another binary
+ * file. */
 bool k25_evidence_open(struct k25_evidence *evidence, const char *what);
 
 /* The next line without its end (\n, \r\n or \r); false at the end of the text. */
@@ -53,16 +54,17 @@ bool k25_evidence_next(struct k25_evidence *evidence, struct k25_span *line);
 bool k25_evidence_fault(struct k25_evidence *evidence, int number, struct k25_span line, const char *where,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The length of `front` in front of `line`: the same bytes, except that dates and times may differ. -1: not there.
- */
+/* Returns the length of the prefix `front` at the start of `line`: the same bytes, except that dates and times may
+ * differ. -1: `line` does not have it. */
 ptrdiff_t k25_front_match(struct k25_span front, struct k25_span line);
 
-/* `front` for people: without colour codes, dates, times and blanks around it. */
+/* Returns `front` for display: without colour codes, dates, times and blanks around it. In the arena; NULL when out of
+ * memory. */
 const char *k25_front_tag(struct k25_arena *arena, struct k25_span front);
 
 struct k25_span k25_span_of(const char *text);
 struct k25_span k25_trim(struct k25_span span);
-struct k25_span k25_behind(struct k25_span span, size_t bytes);
+struct k25_span k25_after(struct k25_span span, size_t bytes);
 bool k25_span_is(struct k25_span span, const char *text);
 bool k25_span_starts(struct k25_span span, const char *text);
 const char *k25_span_find(struct k25_span span, const char *needle); /* NULL: nowhere */
@@ -78,7 +80,7 @@ bool k25_span_count(struct k25_span span, long long *value); /* whole and not ne
 bool k25_span_duration(struct k25_span span, double *ns);
 /* "us", "msec", ...: how many ns one is; 0: no unit of time. */
 double k25_time_unit(struct k25_span unit);
-/* The name ends in "..." or an ellipsis: its writer cut it. */
+/* Whether the name ends in "..." or an ellipsis: it was truncated by its writer. */
 bool k25_name_cut(struct k25_span name);
 
 bool k25_out_of_memory(const char *file, struct k25_error *error); /* false */

@@ -134,7 +134,7 @@ bool k25_json_real(struct k25_json_value value, double *number)
     static const char *const missing[] = {"null", "NaN", "Infinity", "inf", "N/A", "None"};
     struct k25_span text = value.text;
     if (text.size > 0 && (text.text[0] == '-' || text.text[0] == '+') && !k25_span_real(text, number))
-        text = k25_behind(text, 1);
+        text = k25_after(text, 1);
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
         if (text.size == strlen(missing[i]) && strncasecmp(text.text, missing[i], text.size) == 0) {
             *number = NAN;

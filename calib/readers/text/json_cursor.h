@@ -1,11 +1,11 @@
-/* A walk over JSON in memory that builds nothing and skips what nobody asks for: benchmark results carry every
- * token time of every request. Takes what Python writes (NaN, Infinity) and any Unicode escape, which YAML readers
- * refuse.
+/* A cursor over JSON in memory that builds no tree and skips members that are not needed: benchmark results have every
+ * token time of every request. Accepts NaN and Infinity, which Python writes, and any Unicode escape, which YAML
+ * readers refuse.
  *
  *     k25_json_enter(&json, '{');
  *     while (k25_json_key(&json, &key)) { ... k25_json_scalar(&json, &value) or k25_json_skip(&json) ... }
  *
- * The first fault stops the walk: every function then says false, and `fault` and `at` say what and where.
+ * The first fault ends the walk: every function then returns false; `fault` and `at` are its description and position.
  */
 #ifndef K25_CALIB_READERS_TEXT_JSON_CURSOR_H
 #define K25_CALIB_READERS_TEXT_JSON_CURSOR_H
