@@ -15,6 +15,15 @@ static const struct k25_field range_fields[] = {
     {.key = NULL},
 };
 
+static const struct k25_field acceptance_fields[] = {
+    K25_FIELD(TEXT, k25_acceptance, method, .doc = "plan.speculation.method of the cells"),
+    K25_FIELD(REAL, k25_acceptance, chain, .min = 1, .max = 1000, .unit = "tokens", .doc = "drafted tokens"),
+    K25_FIELD(REAL, k25_acceptance, tokens, .min = 1, .max = 1000, .unit = "tokens",
+              .doc = "of a step: exp of the mean of their logarithms"),
+    K25_FIELD(REAL, k25_acceptance, cells, .min = 1, .max = 1e6, .doc = "that reported them"),
+    {.key = NULL},
+};
+
 static const struct k25_field data_fields[] = {
     K25_FIELD(TEXT, k25_calibration, model, .fallback = "", .doc = "architecture that was measured"),
     K25_FIELD(TEXT, k25_calibration, machine, .fallback = "", .doc = "machine that was measured"),
@@ -25,6 +34,8 @@ static const struct k25_field data_fields[] = {
               .doc = "context in the data"),
     K25_FIELD(MAP, k25_calibration, tp, .fallback = "", .fields = range_fields,
               .doc = "tensor-parallel sizes in the data"),
+    K25_FIELD(MAP, k25_calibration, acceptance, .fallback = "", .fields = acceptance_fields,
+              .doc = "tokens of a step in the cells that speculate"),
     {.key = NULL},
 };
 
@@ -375,6 +386,10 @@ char *k25_calibration_print(const struct k25_calibration *calibration, struct k2
     print_range(out, "batch", calibration->batch);
     print_range(out, "context", calibration->context);
     print_range(out, "tp", calibration->tp);
+    if (calibration->acceptance.cells > 0)
+        fprintf(out, "  acceptance: {method: %s, chain: %.15g, tokens: %.6g, cells: %.15g}\n",
+                calibration->acceptance.method, calibration->acceptance.chain, calibration->acceptance.tokens,
+                calibration->acceptance.cells);
     int parameters = 0;
     for (int id = 0; id < K25_PARAMS; id++)
         parameters += calibration->set[id];

@@ -19,6 +19,14 @@ struct k25_range {
     double low, high;
 };
 
+/* What measured cells that speculate had in common: the mean tokens of a step, on the scale of logarithms. */
+struct k25_acceptance {
+    char method[16]; /* plan.speculation.method; "" when none speculated */
+    double chain;    /* plan.speculation.tokens */
+    double tokens;   /* exp of the mean of ln(tokens a step) */
+    double cells;    /* that it is the mean of */
+};
+
 /* One file or folder that went in. */
 struct k25_calibration_evidence {
     char file[128];   /* without its folder */
@@ -37,6 +45,7 @@ struct k25_calibration {
     char machine[64];
     double noise; /* relative residual of one step-time measurement, 0 = not stated */
     struct k25_range batch, context, tp;
+    struct k25_acceptance acceptance;
     char program[32]; /* version that wrote the set; "" by hand */
     size_t evidences;
     struct k25_calibration_evidence evidence[K25_MAX_EVIDENCE];

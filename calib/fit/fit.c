@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double HUBER = 2.5;    /* sigmas beyond which a row counts linearly */
-static const int REWEIGHTS = 6;     /* passes of reweighting at most; weights settle after two or three */
+static const double HUBER = 2.5; /* sigmas beyond which a row counts linearly */
+static const int REWEIGHTS = 6;  /* passes of reweighting at most; weights settle after two or three */
+/* Rows that the stated noise counts as when its factor is fitted: of a dozen rows most go into parameters,
+ * and what is left would often say 0.3. */
+static const double NOISE_ROWS = 4;
 static const double SETTLED = 0.02; /* change of a weight that moves no parameter */
 
 /* One problem: which rows take part, which parameters move, and the weights of this pass. */
@@ -267,8 +270,8 @@ bool k25_fit_solve_noise(const struct k25_priors *priors, const struct k25_obser
             break;
         start = fit->params;
         fit->noise_scale = scale;
-        fit->freedom = freedom(priors, fit, rows);
-        scale = fmin(5, fmax(0.2, scale * sqrt(fit->chi2 / fit->freedom)));
+        fit->freedom = freedom(priors, fit, rows) + NOISE_ROWS;
+        scale = fmin(5, fmax(0.2, sqrt((scale * scale * fit->chi2 + NOISE_ROWS) / fit->freedom)));
     }
     free(scaled);
     return ok;

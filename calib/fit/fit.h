@@ -45,9 +45,14 @@ bool k25_fit_solve(const struct k25_priors *priors, const struct k25_observation
                    const bool *leave, struct k25_fit *fit, struct k25_error *error);
 void k25_fit_free(struct k25_fit *fit);
 
-/* The same with the size of the noise fitted too: every sigma is multiplied by one factor such that chi2 equals the
- * rows less the parameters that they determine (sum of 1 - posterior / prior variance), found by iteration and kept
- * between 1/5 and 5. For measurements whose noise is known only roughly. */
+/* The same with the size of the noise fitted too: every sigma is multiplied by one factor f, found by iteration and
+ * kept between 1/5 and 5,
+ *
+ *     f^2 = (chi2 + 4) / (rows - determined + 4)
+ *
+ * with chi2 at the stated sigmas, the parameters that the rows determine being the sum of 1 - posterior / prior
+ * variance, and four rows' worth of belief in the sigmas as stated (the mode of a scaled inverse chi-square). For
+ * measurements whose noise is known only roughly. */
 bool k25_fit_solve_noise(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
                          const bool *leave, struct k25_fit *fit, struct k25_error *error);
 

@@ -79,6 +79,8 @@ static const struct k25_operator_kernel kernels[K25_OPERATORS] = {
     [K25_OPERATOR_INDEXER_SCORES] = ATTENTION("sparse_index", NULL),
     [K25_OPERATOR_INDEXER_TOP_K] = ATTENTION("sparse_index", "void vllm::topKPerRowDecode<512, true>(float const*)"),
     [K25_OPERATOR_PREFILL_INDEXER_SCORES] = ATTENTION("sparse_index", NULL),
+    [K25_OPERATOR_GATHER_PICKS] = BY_KIND,
+    [K25_OPERATOR_MERGE_PICKS] = ATTENTION("sparse_index", "void vllm::topKPerRowDecode<512, true>(float const*)"),
     [K25_OPERATOR_PREFILL_INDEXER_TOP_K] =
         ATTENTION("sparse_index", "void vllm::topKPerRowPrefill<512, true>(float const*)"),
     [K25_OPERATOR_ABSORB_K] = PRODUCT,
@@ -88,6 +90,7 @@ static const struct k25_operator_kernel kernels[K25_OPERATORS] = {
     [K25_OPERATOR_ROPE_AND_CACHE_WRITE] =
         SMALL("kv_write", "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16>(__nv_bfloat16 const*)"),
     [K25_OPERATOR_GATHER_QUERIES] = BY_KIND,
+    [K25_OPERATOR_REORDER_QUERIES] = SMALL("elementwise", NULL),
     [K25_OPERATOR_MLA_ATTENTION] = ATTENTION("mla", NULL),
     [K25_OPERATOR_GQA_ATTENTION] = ATTENTION("attention", NULL),
     [K25_OPERATOR_PREFILL_KV_B] = PRODUCT,
@@ -97,6 +100,7 @@ static const struct k25_operator_kernel kernels[K25_OPERATORS] = {
     [K25_OPERATOR_EXCHANGE_OUTPUTS] = BY_KIND,
     [K25_OPERATOR_GATHER_LSE] = BY_KIND,
     [K25_OPERATOR_MERGE_OUTPUTS] = ATTENTION("attention", "_correct_attn_cp_out_kernel"),
+    [K25_OPERATOR_REORDER_OUTPUTS] = SMALL("elementwise", NULL),
     [K25_OPERATOR_SCATTER_OUTPUTS] = BY_KIND,
     [K25_OPERATOR_ABSORB_V] = PRODUCT,
     [K25_OPERATOR_OUTPUT_GATE] = SMALL("elementwise", "triton_poi_fused_mul_sigmoid_4"),

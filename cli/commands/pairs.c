@@ -8,6 +8,11 @@
 
 const double CLI_POINT_NOISE = 0.03; /* cells repeated on the public pages differ by 3 to 5 % */
 
+double cli_point_noise(const struct k25_point *point)
+{
+    return hypot(CLI_POINT_NOISE, point->acceptance_sd);
+}
+
 static bool out_of_memory(struct k25_error *error)
 {
     return k25_fail(error, K25_RESOURCE, "out of memory");
@@ -50,7 +55,7 @@ static double spread(const struct k25_point *point, const double slope[K25_PARAM
 {
     const struct k25_scenario *scenario = point->scenario;
     k25_uncertainty_resolve(&scenario->priors, scenario->calibrated ? &scenario->calibration : NULL, u);
-    return hypot(k25_spread_of(slope, u), u->noise > 0 ? u->noise : CLI_POINT_NOISE);
+    return hypot(hypot(k25_spread_of(slope, u), point->acceptance_sd), u->noise > 0 ? u->noise : CLI_POINT_NOISE);
 }
 
 static bool predict(struct cli_pair *pair)
@@ -109,8 +114,8 @@ static struct k25_observation *observe(const struct cli_pair *pair)
 {
     struct k25_observation *list = calloc(pair->count + 1, sizeof *list);
     for (size_t i = 0; list != NULL && i < pair->count; i++)
-        list[i] =
-            (struct k25_observation){k25_point_predict, pair->point[i], pair->point[i]->measured, CLI_POINT_NOISE};
+        list[i] = (struct k25_observation){k25_point_predict, pair->point[i], pair->point[i]->measured,
+                                           cli_point_noise(pair->point[i])};
     return list;
 }
 

@@ -11,6 +11,9 @@
 
 extern const double CLI_POINT_NOISE; /* of one measured cell: its weight in a fit */
 
+/* The relative noise of a measured point: that of a cell, and of the acceptance where it counts. */
+double cli_point_noise(const struct k25_point *point);
+
 struct cli_pair {
     const char *group, *variant;
     size_t count, skipped;

@@ -39,24 +39,56 @@ enum k25_backend k25_nccl_protocol(double bytes, const struct k25_params *params
     return bytes <= params->value[K25_NCCL_LL_MAX] ? K25_BACKEND_NCCL_LL : K25_BACKEND_NCCL_SIMPLE;
 }
 
+/* A gather as the ring of an AllReduce: its bytes, and all that does not grow with them, times factors of their own. */
+struct gather {
+    double volume;
+    struct k25_group group;
+    struct k25_params params;
+};
+
+static const enum k25_param ring_latencies[] = {K25_NCCL_BASE, K25_NCCL_HOP, K25_NCCL_LL128_HOP, K25_NCCL_SIMPLE_BASE,
+                                                K25_NCCL_SIMPLE_HOP};
+enum { RING_LATENCIES = sizeof ring_latencies / sizeof ring_latencies[0] };
+
+static void scale_gather(double bytes, const struct k25_group *group, const struct k25_params *params,
+                         struct gather *gather)
+{
+    double times = params->value[K25_NCCL_GATHER];
+    gather->volume = (group->n - 1) * bytes * params->value[K25_GATHER_VOLUME];
+    gather->group = *group;
+    gather->group.ring_latency *= times;
+    gather->params = *params;
+    for (int i = 0; i < RING_LATENCIES; i++)
+        gather->params.value[ring_latencies[i]] *= times;
+}
+
 double k25_allgather_time(enum k25_backend protocol, double bytes, const struct k25_group *group,
                           const struct k25_params *params)
 {
-    int n = group->n;
-    return n == 1 ? 0
-                  : params->value[K25_NCCL_GATHER] *
-                        k25_backend_info[protocol]->ring(n - 1, (n - 1) * bytes, group, params);
+    struct gather gather;
+    if (group->n == 1)
+        return 0;
+    scale_gather(bytes, group, params, &gather);
+    return k25_backend_info[protocol]->ring(group->n - 1, gather.volume, &gather.group, &gather.params);
 }
 
 void k25_allgather_slopes(enum k25_backend protocol, double bytes, const struct k25_group *group,
                           const struct k25_params *params, double weight, struct k25_slopes *slopes)
 {
-    double gather = params->value[K25_NCCL_GATHER];
-    int n = group->n;
-    if (n == 1)
+    struct gather gather;
+    struct k25_slopes ring = {0};
+    if (group->n == 1)
         return;
-    slopes->param[K25_NCCL_GATHER] += weight * k25_allgather_time(protocol, bytes, group, params);
-    k25_backend_info[protocol]->ring_slopes(n - 1, (n - 1) * bytes, group, params, weight * gather, slopes);
+    scale_gather(bytes, group, params, &gather);
+    k25_backend_info[protocol]->ring_slopes(group->n - 1, gather.volume, &gather.group, &gather.params, weight, &ring);
+    ring.param[K25_NCCL_GATHER] = ring.figure[K25_FIGURE_LINK_LATENCY];
+    for (int i = 0; i < RING_LATENCIES; i++)
+        ring.param[K25_NCCL_GATHER] += ring.param[ring_latencies[i]];
+    ring.param[K25_GATHER_VOLUME] = -ring.figure[K25_FIGURE_LINK_BANDWIDTH];
+    for (int id = 0; id < K25_PARAMS; id++)
+        slopes->param[id] += ring.param[id];
+    for (int figure = 0; figure < K25_FIGURES; figure++)
+        slopes->figure[figure] += ring.figure[figure];
 }
 
 double k25_alltoall_time(double bytes, const struct k25_group *group, const struct k25_params *params)

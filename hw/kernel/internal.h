@@ -24,4 +24,7 @@ enum k25_peak k25_peak_in_force(enum k25_peak peak, const struct k25_gpu *gpu);
 /* Returns the value of a parameter in SI; 0 for K25_NO_PARAM. */
 double k25_value_of(enum k25_param id, const struct k25_params *params);
 
+/* The parameter that says how many bytes move for a routed activation element of a class of experts. */
+enum k25_param k25_activation_of(enum k25_kernel_class class);
+
 #endif

@@ -98,7 +98,7 @@ struct k25_kernel_cost k25_kernel_cost(const struct k25_kernel_call *call, const
 
     struct k25_kernel_cost cost;
     cost.floor = scale * (call->launches * params->value[class->t0] + call->items * k25_value_of(class->item, params) +
-                          (call->batched ? k25_value_of(class->batched, params) : 0));
+                          call->batched * k25_value_of(class->batched, params));
     cost.compute = scale * call->flops / (params->value[class->eta_mac] * peak_rate(class->peak, gpu));
     cost.latency = scale * call->serial * k25_value_of(class->step, params);
     cost.memory = scale * call->bytes / rate;
@@ -156,6 +156,11 @@ double k25_moe_block(enum k25_kernel_class class, double routed, double local)
     return 64;
 }
 
+enum k25_param k25_activation_of(enum k25_kernel_class class)
+{
+    return class == K25_KERNEL_MOE_INT4 ? K25_MOE_ACTIVATION : K25_MOE_GROUPED_ACTIVATION;
+}
+
 struct k25_kernel_call k25_moe_call(enum k25_kernel_class class, const struct k25_moe_work *work,
                                     const struct k25_params *params)
 {
@@ -175,7 +180,7 @@ struct k25_kernel_call k25_moe_call(enum k25_kernel_class class, const struct k2
         .launches = 1,
         .items = work->local,
         .bytes = work->expert_bytes * read,
-        .tail_bytes = work->routed * work->hidden * params->value[K25_MOE_ACTIVATION],
+        .tail_bytes = work->routed * work->hidden * params->value[k25_activation_of(class)],
         .flops = 2 * blocks * block * work->matrices * work->hidden * work->columns,
         .serial = work->hidden + work->columns,
         .shape = {work->pairs, distinct, work->columns},

@@ -57,7 +57,7 @@ struct k25_call_elasticity {
 struct k25_kernel_call {
     enum k25_kernel_class class;
     double launches;   /* floors paid */
-    bool batched;      /* more than one sequence: the class may charge for leaving its one-row path */
+    double batched;    /* 1: more than one sequence, for which the class may charge as it leaves its one-row path */
     double items;      /* things that cost a fixed time each: experts on the rank, tiles of attention */
     double bytes;      /* read and written by the main loop */
     double tail_bytes; /* moved after it */

@@ -54,8 +54,8 @@ void k25_kernel_slopes(const struct k25_kernel_call *call, const struct k25_kern
         param[class->t0] += weight * scale * call->launches * params->value[class->t0];
         if (class->item != K25_NO_PARAM)
             param[class->item] += weight * scale * call->items * params->value[class->item];
-        if (call->batched && class->batched != K25_NO_PARAM)
-            param[class->batched] += weight * scale * params->value[class->batched];
+        if (class->batched != K25_NO_PARAM)
+            param[class->batched] += weight * scale * call->batched * params->value[class->batched];
     }
     param[K25_BANDWIDTH] -= memory;
     param[class->eta_mem] -= memory;
@@ -68,7 +68,15 @@ void k25_kernel_slopes(const struct k25_kernel_call *call, const struct k25_kern
     const struct k25_call_elasticity *of = &call->elasticity;
     param[of->serial_param] += latency * of->serial;
     param[K25_MOE_REREAD] += weight * (split->memory - split->tail) * of->bytes_reread;
-    param[K25_MOE_ACTIVATION] += weight * split->tail; /* only experts have a tail */
+    param[k25_activation_of(call->class)] += weight * split->tail; /* only experts have a tail */
+}
+
+double k25_launch_floor(const struct k25_kernel_call *call, const struct k25_kernel_split *split,
+                        const struct k25_params *params)
+{
+    const struct k25_class_params *class = &k25_class_params[call->class];
+    double items = params->value[K25_KERNEL_SCALE] * call->items * k25_value_of(class->item, params);
+    return split->floor > 0 ? split->floor - items : 0;
 }
 
 void k25_moe_slopes(const struct k25_kernel_call *call, const struct k25_kernel_split *split, double *distinct,

@@ -31,6 +31,10 @@ void k25_kernel_slopes(const struct k25_kernel_call *call, const struct k25_kern
                        const struct k25_gpu *gpu, const struct k25_params *params, double weight,
                        struct k25_slopes *slopes);
 
+/* Returns the seconds of the launch cost that grow with call->launches and call->batched, without those of items. */
+double k25_launch_floor(const struct k25_kernel_call *call, const struct k25_kernel_split *split,
+                        const struct k25_params *params);
+
 /* Sets d time / d ln distinct and d time / d ln pairs, in s, of a call of routed experts. */
 void k25_moe_slopes(const struct k25_kernel_call *call, const struct k25_kernel_split *split, double *distinct,
                     double *pairs);

@@ -20,7 +20,7 @@ const char *const k25_param_names[K25_PARAMS + 1] = {
 };
 
 struct prior_record {
-    double centre, spread;
+    double centre, spread, alone;
     char unit[16];
     char source[160];
 };
@@ -29,6 +29,8 @@ static const struct k25_field prior_fields[] = {
     K25_FIELD(REAL, prior_record, centre, .min = 1e-12, .max = 1e12, .doc = "expected value before any measurement"),
     K25_FIELD(REAL, prior_record, spread, .fallback = "0", .min = 0, .max = 5,
               .doc = "standard deviation of its natural logarithm; 0: a constant"),
+    K25_FIELD(REAL, prior_record, alone, .fallback = "0", .min = 0, .max = 5,
+              .doc = "the spread without the population of builds (calib/population.py); nothing else reads it"),
     K25_FIELD(TEXT, prior_record, unit, .fallback = "", .doc = "must be the parameter's unit"),
     K25_FIELD(TEXT, prior_record, source, .doc = "source of the prior"),
     {.key = NULL},

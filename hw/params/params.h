@@ -69,6 +69,8 @@ enum k25_param_range {
       "of the weight reads of a further row block of one expert, those that miss the L2")                              \
     X(MOE_ACTIVATION, "moe.activation", "bytes", 1, FREE,                                                              \
       "memory traffic of each routed activation element: gather, zeroing, final sum")                                  \
+    X(MOE_GROUPED_ACTIVATION, "moe_grouped.activation", "bytes", 1, FREE,                                              \
+      "the same in grouped products (CUTLASS, Triton), which write fewer intermediates than Marlin")                   \
     X(MOE_EXPERT, "moe.expert", "ns", 1e-9, FREE,                                                                      \
       "overhead of a grouped product for each expert on the rank (not INT4 Marlin)")                                   \
     X(MOE_FALLBACK, "moe.fallback", "times", 1, FREE,                                                                  \
@@ -87,6 +89,8 @@ enum k25_param_range {
       "query heads to which MLA attention pads gathered queries, at most doubling them")                               \
     X(INDEXER_T0, "indexer.t0", "us", 1e-6, FREE, "launch cost of scoring the cache for sparse attention")             \
     X(INDEXER_MEM, "indexer.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading the index keys")            \
+    X(INDEXER_PICK, "indexer.pick", "bytes", 1, FREE,                                                                  \
+      "of one picked token where the picks of ranks that share a cache are put together")                              \
     X(LINEAR_T0, "linear.t0", "us", 1e-6, FREE, "launch cost of one step of gated delta-rule attention")               \
     X(LINEAR_MEM, "linear.eta_mem", "share", 1, DIVISOR, "share of the DRAM rate reading and writing its state")       \
     X(GQA_T0, "gqa.t0", "us", 1e-6, FREE, "launch cost of grouped-query decode attention")                             \
@@ -106,7 +110,11 @@ enum k25_param_range {
     X(NCCL_ETA, "nccl.eta", "share", 1, DIVISOR, "share of the ring bandwidth with LL128 or Simple on 2 GPUs")         \
     X(NCCL_RING, "nccl.ring", "share", 1, DIVISOR, "of that, with more than 2 GPUs, which use both directions")        \
     X(NCCL_GATHER, "nccl.gather", "times", 1, FREE,                                                                    \
-      "a ring gather or reduce-scatter / what its hops and bytes cost in an AllReduce")                                \
+      "hops of a ring gather or reduce-scatter / what they cost in an AllReduce")                                      \
+    X(GATHER_VOLUME, "nccl.gather_volume", "times", 1, DIVISOR,                                                        \
+      "bytes through a link of a gather or reduce-scatter / what they cost in an AllReduce")                           \
+    X(GATHER_LL_MAX, "nccl.gather_ll_max", "KB", 1e3, FREE,                                                            \
+      "largest gathered buffer that takes LL where NCCL may choose among all protocols")                               \
     X(ONESHOT_BASE, "oneshot.base", "us", 1e-6, FREE, "one-shot AllReduce: launch, flags, reduction")                  \
     X(ONESHOT_PEER, "oneshot.peer", "us", 1e-6, FREE, "one-shot: flag written to and awaited from one peer")           \
     X(ONESHOT_ETA, "oneshot.eta", "share", 1, DIVISOR, "share of its own link that a rank reading its peers reaches")  \
@@ -124,6 +132,8 @@ enum k25_param_range {
       "rejection sampling and bookkeeping of a speculating sequence")                                                  \
     X(POWER_EXPONENT, "power.exponent", "exponent", 1, FREE,                                                           \
       "clock / full clock = (limit / draw at full clock)^exponent")                                                    \
+    X(STEP_FLOORS, "step.floors", "times", 1, FREE,                                                                    \
+      "what a step pays of its kernels' launch floors / measured alone: launches overlap, kernels are fused")          \
     X(GRAPH_GAP, "host.graph_gap", "us", 1e-6, FREE, "gap between two kernels inside a CUDA graph")                    \
     X(EAGER_LAUNCH, "host.eager_launch", "us", 1e-6, FREE, "host time of one kernel launch without a graph")           \
     X(HOST_STEP, "host.step", "us", 1e-6, FREE, "scheduler and sampling of a step that are not hidden")                \

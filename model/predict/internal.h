@@ -12,6 +12,12 @@ struct k25_clocked {
 };
 void k25_clock_gpu(const struct k25_question *question, const struct k25_params *params, struct k25_clocked *clocked);
 
+/* Returns the call of an operator as a step prices it: the clock slows its serial walk, and of its launches a step pays
+ * step.floors. They overlap with the kernel before (programmatic dependent launch), or their work is part of another.
+ */
+struct k25_kernel_call k25_call_in_step(const struct k25_operator *op, const struct k25_clocked *clocked,
+                                        const struct k25_params *params);
+
 /* Return the share of the transfer and of the wait of a collective that counts under the levers of the plan. */
 double k25_transfer_share(const struct k25_plan *plan, const struct k25_operator *op);
 double k25_wait_share(const struct k25_plan *plan, const struct k25_operator *op);

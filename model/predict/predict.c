@@ -109,7 +109,11 @@ static enum k25_backend nccl_protocol(const struct k25_question *question, enum 
         K25_NCCL_PROTOCOL_LIST(X)
 #undef X
     case K25_PROTO_ALL:
-        return cheapest_protocol(question, kind, ranks, bytes, params);
+        if (kind == K25_OP_ALLREDUCE)
+            return cheapest_protocol(question, kind, ranks, bytes, params);
+        /* Gathers leave LL early and take no LL128, whatever would be cheaper. */
+        return bytes * question->group[ranks].n <= params->value[K25_GATHER_LL_MAX] ? K25_BACKEND_NCCL_LL
+                                                                                    : K25_BACKEND_NCCL_SIMPLE;
     case K25_PROTO_AUTO:
     case K25_PROTOCOLS:
         break;
@@ -164,11 +168,20 @@ void k25_clock_gpu(const struct k25_question *question, const struct k25_params 
     clocked->gpu.peak_fp4_tflops *= clock;
 }
 
-static void price_kernel(const struct k25_question *question, const struct k25_operator *op,
-                         const struct k25_clocked *clocked, const struct k25_params *params, struct k25_priced *priced)
+struct k25_kernel_call k25_call_in_step(const struct k25_operator *op, const struct k25_clocked *clocked,
+                                        const struct k25_params *params)
 {
     struct k25_kernel_call call = op->call;
     call.serial /= clocked->clock;
+    call.launches *= params->value[K25_STEP_FLOORS];
+    call.batched *= params->value[K25_STEP_FLOORS];
+    return call;
+}
+
+static void price_kernel(const struct k25_question *question, const struct k25_operator *op,
+                         const struct k25_clocked *clocked, const struct k25_params *params, struct k25_priced *priced)
+{
+    struct k25_kernel_call call = k25_call_in_step(op, clocked, params);
     struct k25_kernel_cost cost = k25_kernel_cost(&call, &clocked->gpu, params);
     if (op->beside) /* everything but the memory traffic overlaps */
         cost.time = fmin(cost.time, cost.memory), cost.floor = 0;

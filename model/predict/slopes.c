@@ -74,8 +74,7 @@ static double time_of(const struct k25_kernel_split *split)
 static struct k25_kernel_split split_of(const struct k25_operator *op, const struct k25_clocked *clocked,
                                         const struct k25_params *params)
 {
-    struct k25_kernel_call call = op->call;
-    call.serial /= clocked->clock;
+    struct k25_kernel_call call = k25_call_in_step(op, clocked, params);
     return k25_kernel_split(&call, op->beside, &clocked->gpu, params);
 }
 
@@ -97,7 +96,9 @@ static void slopes_of_kernel(struct pass *pass, size_t i, double segment)
         return;
     struct k25_kernel_split split = split_of(op, &pass->clocked, pass->params);
     double weight = time / time_of(&split); /* including the factor of the residual table */
-    k25_kernel_slopes(&op->call, &split, &pass->clocked.gpu, pass->params, weight, pass->slopes);
+    struct k25_kernel_call call = k25_call_in_step(op, &pass->clocked, pass->params);
+    k25_kernel_slopes(&call, &split, &pass->clocked.gpu, pass->params, weight, pass->slopes);
+    param[K25_STEP_FLOORS] += weight * k25_launch_floor(&call, &split, pass->params);
     if (pass->clocked.clock < 1) /* clock = (limit / full)^exponent: d ln clock / d ln exponent = ln clock */
         param[K25_POWER_EXPONENT] -= weight * (split.compute + split.latency) * log(pass->clocked.clock);
     if (is_experts(op->call.class)) {
@@ -122,6 +123,7 @@ static void slopes_of_transfer(const struct pass *pass, size_t i, double weight,
     const struct k25_operator *op = &pass->prediction->step_work.op[i];
     const struct k25_group *group = &pass->question->group[op->ranks];
     enum k25_backend backend = pass->prediction->op[i].backend;
+    double before = slopes->figure[K25_FIGURE_LINK_BANDWIDTH];
     switch (op->kind) {
     case K25_OP_ALLREDUCE:
         k25_allreduce_slopes(backend, op->message, group, pass->params, weight, slopes);
@@ -140,6 +142,8 @@ static void slopes_of_transfer(const struct pass *pass, size_t i, double weight,
     case K25_OP_KINDS:
         break;
     }
+    if (op->id == K25_OPERATOR_GATHER_PICKS) /* a longer message costs what slower links would */
+        slopes->param[K25_INDEXER_PICK] += before - slopes->figure[K25_FIGURE_LINK_BANDWIDTH];
 }
 
 void k25_slopes_of_parts(const struct k25_question *question, const struct k25_params *params,

@@ -75,6 +75,20 @@ static void add_context_work(struct k25_builder *b, enum k25_operator_id id, enu
     op->call = k25_context_call(class, known, b->plan, b->params);
 }
 
+/* Ranks that share a cache: each gets the queries of all, and its own outputs back. Prompt tokens do without: every
+ * rank has their keys. */
+static void add_exchange(struct k25_builder *b, enum k25_operator_id id, enum k25_operator_kind kind,
+                         double bytes_per_row)
+{
+    if (b->plan->dcp == 1)
+        return;
+    k25_add_collective(b, id, kind, bytes_per_row);
+    struct k25_operator *op = &b->step->op[b->step->count - 1];
+    op->ranks = K25_RANKS_DCP;
+    op->rows -= b->prefill ? b->plan->prefill.tokens : 0;
+    op->message = op->rows * bytes_per_row;
+}
+
 /* The cache of a layer, `bytes` a token, is held once for every layer with weights of its own. */
 static void hold_cache(struct k25_builder *b, double bytes)
 {
@@ -114,18 +128,12 @@ static void add_prefill_heads(struct k25_builder *b, double heads)
     op->call = k25_gemm_call(K25_KERNEL_GEMM_BF16, op->rows, op->n, op->k, op->read, b->params);
 }
 
-/* Ranks that share a cache: each gets the queries of all, and its own outputs back. Prompt tokens do without: every
- * rank has their keys. */
-static void add_exchange(struct k25_builder *b, enum k25_operator_id id, enum k25_operator_kind kind,
-                         double bytes_per_row)
+/* NCCL gathers rank after rank; a copy puts rows and heads in order, which one row alone does not need (PyTorch's
+ * movedim and reshape, as vLLM's group coordinator has them). */
+static void add_reorder(struct k25_builder *b, enum k25_operator_id id, double elements)
 {
-    if (b->plan->dcp == 1)
-        return;
-    k25_add_collective(b, id, kind, bytes_per_row);
-    struct k25_operator *op = &b->step->op[b->step->count - 1];
-    op->ranks = K25_RANKS_DCP;
-    op->rows -= b->prefill ? b->plan->prefill.tokens : 0;
-    op->message = op->rows * bytes_per_row;
+    if (b->plan->dcp > 1 && b->rows > 1)
+        k25_add_elementwise(b, id, 1, 2 * elements);
 }
 
 /* Partial outputs of d parts of the context, merged by their log-sum-exps: `heads` of this rank. */
@@ -142,6 +150,7 @@ static void add_merge(struct k25_builder *b, double heads, double value_dim)
     }
     add_exchange(b, K25_OPERATOR_GATHER_LSE, K25_OP_ALLGATHER, d * heads * 4); /* one FP32 per gathered head */
     k25_add_elementwise(b, K25_OPERATOR_MERGE_OUTPUTS, 1, 2 * d * heads * value_dim);
+    add_reorder(b, K25_OPERATOR_REORDER_OUTPUTS, d * heads * value_dim);
     add_exchange(b, K25_OPERATOR_SCATTER_OUTPUTS, K25_OP_REDUCESCATTER, heads * value_dim * K25_ACTIVATION);
 }
 
@@ -162,6 +171,17 @@ static void add_prefill_scores(struct k25_builder *b, struct k25_attention_work 
     op->call = top_k_call(&work);
 }
 
+/* Every rank picks from its part of the cache; the picks of all, a score and an index each, are gathered and the best
+ * of them taken: lists as long as the pick is meant to be, however short the context. */
+static void add_pick_merge(struct k25_builder *b)
+{
+    double topk = b->architecture->indexer.topk;
+    if (b->plan->dcp == 1)
+        return;
+    add_exchange(b, K25_OPERATOR_GATHER_PICKS, K25_OP_ALLGATHER, topk * b->params->value[K25_INDEXER_PICK]);
+    k25_add_elementwise(b, K25_OPERATOR_MERGE_PICKS, 2, 2 * b->plan->dcp * topk);
+}
+
 /* Scores of the whole cache, then the best tokens of it. The projections are replicated: DeepSeek-V3.2-Exp,
  * inference/model.py, class Indexer. */
 static void add_indexer(struct k25_builder *b)
@@ -179,6 +199,7 @@ static void add_indexer(struct k25_builder *b)
     add_context_work(b, K25_OPERATOR_INDEXER_SCORES, K25_KERNEL_INDEXER, &work, INFINITY);
     hold_cache(b, work.cache_bytes);
     add_context_work(b, K25_OPERATOR_INDEXER_TOP_K, K25_KERNEL_ELEMENTWISE, &work, INFINITY);
+    add_pick_merge(b);
     add_prefill_scores(b, work);
 }
 
@@ -223,6 +244,7 @@ static void add_mla(struct k25_builder *b, const struct k25_layers *layers)
     add_absorb(b, K25_OPERATOR_ABSORB_K, heads, mla->kv_lora_rank, mla->qk_nope_dim);
     k25_add_elementwise(b, K25_OPERATOR_ROPE_AND_CACHE_WRITE, 2, 2 * (heads * mla->qk_rope_dim + latent));
     add_exchange(b, K25_OPERATOR_GATHER_QUERIES, K25_OP_ALLGATHER, heads * latent * K25_ACTIVATION);
+    add_reorder(b, K25_OPERATOR_REORDER_QUERIES, b->plan->dcp * heads * latent);
 
     struct k25_attention_work work = attention_work(b);
     work.heads = padded_heads(b, heads);
@@ -258,6 +280,7 @@ static void add_gqa(struct k25_builder *b, const struct k25_layers *layers)
         k25_add_collective(b, K25_OPERATOR_ALLREDUCE_QK_NORM, K25_OP_ALLREDUCE, 2 * 4);
     k25_add_elementwise(b, K25_OPERATOR_ROPE_AND_CACHE_WRITE, 2, 2 * (heads + kv_heads) * width);
     add_exchange(b, K25_OPERATOR_GATHER_QUERIES, K25_OP_ALLGATHER, heads * width * K25_ACTIVATION);
+    add_reorder(b, K25_OPERATOR_REORDER_QUERIES, b->plan->dcp * heads * width);
 
     struct k25_attention_work work = attention_work(b);
     work.heads = heads * b->plan->dcp;

@@ -27,6 +27,8 @@
     X(INDEXER_QUANTISE, indexer_quantise)                                                                              \
     X(INDEXER_SCORES, indexer_scores)                                                                                  \
     X(INDEXER_TOP_K, indexer_top_k)                                                                                    \
+    X(GATHER_PICKS, gather_picks)                                                                                      \
+    X(MERGE_PICKS, merge_picks)                                                                                        \
     X(PREFILL_INDEXER_SCORES, prefill_indexer_scores)                                                                  \
     X(PREFILL_INDEXER_TOP_K, prefill_indexer_top_k)                                                                    \
     X(ABSORB_K, absorb_k)                                                                                              \
@@ -35,6 +37,7 @@
     X(ALLREDUCE_QK_NORM, allreduce_qk_norm)                                                                            \
     X(ROPE_AND_CACHE_WRITE, rope_and_cache_write)                                                                      \
     X(GATHER_QUERIES, gather_queries)                                                                                  \
+    X(REORDER_QUERIES, reorder_queries)                                                                                \
     X(MLA_ATTENTION, mla_attention)                                                                                    \
     X(GQA_ATTENTION, gqa_attention)                                                                                    \
     X(PREFILL_KV_B, prefill_kv_b)                                                                                      \
@@ -43,6 +46,7 @@
     X(EXCHANGE_OUTPUTS, exchange_outputs)                                                                              \
     X(GATHER_LSE, gather_lse)                                                                                          \
     X(MERGE_OUTPUTS, merge_outputs)                                                                                    \
+    X(REORDER_OUTPUTS, reorder_outputs)                                                                                \
     X(SCATTER_OUTPUTS, scatter_outputs)                                                                                \
     X(ABSORB_V, absorb_v)                                                                                              \
     X(OUTPUT_GATE, output_gate)                                                                                        \

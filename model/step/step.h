@@ -35,8 +35,8 @@ struct k25_context_work {
     double ranks;                   /* that share the cache */
 };
 
-/* 8 layer groups, and two passes of a draft with 8: at most 788 operators, 78 of them follow the context. */
-#define K25_MAX_OPERATORS 800
+/* 8 layer groups, and two passes of a draft with 8: at most 892 operators, 78 of them follow the context. */
+#define K25_MAX_OPERATORS 896
 #define K25_MAX_CONTEXT_WORK 80
 
 struct k25_step {

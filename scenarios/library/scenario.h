@@ -23,9 +23,11 @@
 /* The load of a load test: the first three fields are for measured points (scenarios/points/suite.h), the others for
  * serving at a fixed concurrency (model/predict/serving.h). */
 struct k25_load {
-    double short_prompt; /* tokens of a prompt that a table calls "0" */
-    double output_max;   /* tokens after which a request ends */
-    double cell_seconds; /* s, duration of a measured cell whose row does not give it; 0: unknown */
+    double short_prompt;      /* tokens of a prompt that a table calls "0" */
+    double output_max;        /* tokens after which a request ends */
+    double cell_seconds;      /* s, duration of a measured cell whose row does not give it; 0: unknown */
+    double acceptance_noise;  /* sd of ln(tokens a step) as a server reports it for one cell */
+    double acceptance_spread; /* sd of ln(tokens a step) between the cells of one group */
 
     double prompt, output; /* tokens of a request */
     int chunk;             /* prompt tokens in a step at most; 0: a whole prompt at once */

@@ -390,6 +390,63 @@ static bool check_columns(const struct k25_csv *csv, struct k25_error *error)
     return true;
 }
 
+/* Whether a point's number divides by the tokens of a step. */
+static bool accepts(const struct k25_point *point)
+{
+    return point->skip[0] == '\0' && point->question.plan.speculation.method != K25_SPEC_NONE &&
+           point->metric != K25_METRIC_STEP_MS;
+}
+
+static bool same_acceptance(const struct k25_point *a, const struct k25_point *b)
+{
+    const struct k25_plan_speculation *s = &a->question.plan.speculation, *t = &b->question.plan.speculation;
+    return strcmp(a->group, b->group) == 0 && strcmp(a->variant, b->variant) == 0 && s->method == t->method &&
+           s->tokens == t->tokens;
+}
+
+/* What the calibration set of a point says of cells like it; no cells when it says nothing. */
+static struct k25_acceptance calibrated_acceptance(const struct k25_point *point)
+{
+    const struct k25_plan_speculation *speculation = &point->question.plan.speculation;
+    struct k25_acceptance none = {.chain = speculation->tokens}, known = point->scenario->calibration.acceptance;
+    snprintf(none.method, sizeof none.method, "%s", k25_speculation_names[speculation->method]);
+    bool same = point->scenario->calibrated && strcmp(known.method, none.method) == 0 && known.chain == none.chain;
+    return same ? known : none;
+}
+
+/* Replaces the reported tokens of a step by what a cell had, as suite.h says. */
+static void settle_acceptance(struct k25_suite *suite)
+{
+    for (size_t i = 0; i < suite->count; i++) {
+        struct k25_point *first = &suite->points[i];
+        double sum = 0, cells = 0;
+        if (!accepts(first) || first->acceptance_sd > 0)
+            continue;
+        for (size_t j = i; j < suite->count; j++) {
+            if (accepts(&suite->points[j]) && same_acceptance(first, &suite->points[j])) {
+                sum += log(suite->points[j].question.tokens_per_step);
+                cells++;
+            }
+        }
+        struct k25_acceptance shared = calibrated_acceptance(first);
+        if (shared.cells == 0)
+            shared = (struct k25_acceptance){.chain = shared.chain, .tokens = exp(sum / cells), .cells = cells};
+        snprintf(shared.method, sizeof shared.method, "%s",
+                 k25_speculation_names[first->question.plan.speculation.method]);
+        for (size_t j = i; j < suite->count; j++) {
+            struct k25_point *point = &suite->points[j];
+            if (!accepts(point) || !same_acceptance(first, point))
+                continue;
+            point->acceptance = shared;
+            double noise = point->load.acceptance_noise, spread = point->load.acceptance_spread;
+            double weight = spread * spread / (spread * spread + noise * noise), mean = log(shared.tokens);
+            double *tokens = &point->question.tokens_per_step;
+            *tokens = exp(mean + weight * (log(*tokens) - mean));
+            point->acceptance_sd = spread * sqrt(1 - weight + weight / shared.cells);
+        }
+    }
+}
+
 bool k25_suite_load(const struct k25_library *library, const char *path, const char *scenario, const char *const *where,
                     size_t where_count, const char *const *set, size_t set_count, struct k25_suite *suite,
                     struct k25_error *error)
@@ -415,6 +472,7 @@ bool k25_suite_load(const struct k25_library *library, const char *path, const c
         if (!read_row(library, suite, scenario, set, set_count, &row))
             return false;
     }
+    settle_acceptance(suite);
     return true;
 }
 

@@ -38,8 +38,11 @@ struct k25_point {
     struct k25_question question;        /* its plan.context is the context when decoding starts */
     struct k25_load load;                /* of this row: the cell's length from its own column */
     enum k25_metric metric;
-    double measured; /* in the metric's unit */
-    char skip[160];  /* why the row has no prediction; "" when it has one */
+    double measured;                  /* in the metric's unit */
+    struct k25_acceptance acceptance; /* of the cells that share it, or of the calibration set's */
+    double acceptance_sd;             /* of ln(tokens a step) around question.tokens_per_step; 0: no speculation, or a
+                                         metric of the step */
+    char skip[160];                   /* why the row has no prediction; "" when it has one */
 };
 
 /* A scenario with the architecture, weights and machine of some rows, shared by them. */
@@ -56,7 +59,16 @@ struct k25_suite {
     struct k25_setting **setting; /* owned; points refer to their scenarios */
 };
 
-/* Reads `path`. `scenario` names the scenario for every row, NULL: the one named like the row's group, if any.
+/* The acceptance that a server reports for a cell is a measurement: cells of one group, method and chain share a mean m
+ * of ln(tokens a step), and a cell has
+ *
+ *     ln tokens = m + w (ln reported - m),   w = spread^2 / (spread^2 + noise^2)
+ *
+ * with load.acceptance_spread and load.acceptance_noise. Where the calibration
+ * set was fitted to cells of that kind, m is theirs: its parameters make up for the error of m. A group of one cell
+ * keeps what is reported.
+ *
+ * Reads `path`. `scenario` names the scenario for every row, NULL: the one named like the row's group, if any.
  * `where` is a list of `count` filters COLUMN=VALUE; rows that do not match are not in the suite. `set` are overrides
  * for every scenario as in k25_scenario_load. Rows with anomaly = 1 are skipped. */
 bool k25_suite_load(const struct k25_library *library, const char *path, const char *scenario, const char *const *where,

@@ -136,6 +136,10 @@ static void describe(const struct calibration *c, struct k25_calibration *set)
     set->evidences = (size_t)(e->sources < K25_MAX_EVIDENCE ? e->sources : K25_MAX_EVIDENCE);
     memcpy(set->evidence, e->file, set->evidences * sizeof *e->file);
     set->batch = e->batch;
+    for (size_t i = 0; e->pair != NULL && i < e->pair->count; i++) {
+        if (e->pair->point[i]->acceptance.cells > 0)
+            set->acceptance = e->pair->point[i]->acceptance;
+    }
     set->context = e->context;
     set->tp = (struct k25_range){c->question.plan.tp, c->question.plan.tp};
     if (start != NULL) {

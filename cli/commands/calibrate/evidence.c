@@ -286,7 +286,8 @@ static bool join(struct reading *r, int first_table)
         return out_of_memory(r->error);
     for (size_t i = 0; e->pair != NULL && i < e->pair->count; i++) {
         const struct k25_point *point = e->pair->point[i];
-        add_row(e, (struct k25_observation){k25_point_predict, point, point->measured, CLI_POINT_NOISE}, 0, point->id);
+        add_row(e, (struct k25_observation){k25_point_predict, point, point->measured, cli_point_noise(point)}, 0,
+                point->id);
         widen(&e->batch, point->question.plan.batch);
         widen(&e->context, floor(k25_point_context(point, &point->scenario->params)));
     }

@@ -107,8 +107,9 @@ static void test_shipped(void **state)
     assert_true(count >= 20);
 }
 
-/* The card that the kernel tables were measured on gives the 1.6 TB/s that their shares of the DRAM rate are of, and
- * the products in BF16 their 299 TFLOP/s: 0.594 of the 503.8 at 2,617 MHz that they were fitted with. */
+/* The card that the kernel tables were measured on gives the 1.6 TB/s that their shares of the DRAM rate are of, within
+ * what served boxes of unknown editions leave open, and the products in BF16 their 299 TFLOP/s: 0.594 of the 503.8 at
+ * 2,617 MHz that they were fitted with. */
 static void test_priors_are_of_the_server_edition(void **state)
 {
     (void)state;
@@ -116,7 +117,8 @@ static void test_priors_are_of_the_server_edition(void **state)
     struct k25_priors priors;
     struct k25_error error = {0};
     assert_true(k25_priors_load(K25_SOURCE_DIR "/hw/params/params.yaml", &priors, NULL, &error));
-    assert_within(k25_gpu_bandwidth(&gpu) * priors.centre[K25_BANDWIDTH], 1600.256e9, 0.01e9);
+    double rate = k25_gpu_bandwidth(&gpu) * priors.centre[K25_BANDWIDTH];
+    assert_true(fabs(log(rate / 1600.256e9)) < priors.spread[K25_BANDWIDTH]);
     assert_within(k25_gpu_bf16(&gpu) * priors.centre[K25_GEMM_MAC], 0.594 * 503.8e12, 0.01e12);
 }
 

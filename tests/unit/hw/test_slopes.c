@@ -97,14 +97,15 @@ static void kernels_of_every_class(void **state)
         assert_within(peaks / time, change(kernel_price, &what, &params, 0, 0, 1) / time, 1e-6);
         if (!experts)
             continue;
-        /* The tail is memory traffic that follows moe.activation. */
+        /* The tail is memory traffic that follows moe.activation, or moe_grouped.activation. */
         call.tail_bytes = 2e6;
         split = k25_kernel_split(&call, false, &gpu, &params);
         double tail = k25_kernel_cost(&call, &gpu, &params).time - time;
         struct k25_slopes with_tail = {0};
         k25_kernel_slopes(&call, &split, &gpu, &params, 1, &with_tail);
         assert_within((split.tail - tail) / time, 0, 1e-12);
-        assert_close(with_tail.param[K25_MOE_ACTIVATION], split.tail, 1e-12);
+        enum k25_param traffic = call.class == K25_KERNEL_MOE_INT4 ? K25_MOE_ACTIVATION : K25_MOE_GROUPED_ACTIVATION;
+        assert_close(with_tail.param[traffic], split.tail, 1e-12);
         assert_within((split.memory - split.tail + slopes.figure[K25_FIGURE_BANDWIDTH]) / time, 0, 1e-12);
     }
 }
@@ -211,6 +212,7 @@ static void slopes_of_experts_by_hand(void **state)
 {
     (void)state;
     const struct k25_kernel_call call = {
+        .class = K25_KERNEL_MOE_INT4,
         .elasticity = {.bytes_reread = 0.2, .bytes_distinct = 0.5, .bytes_pairs = 0.3, .flops_distinct = 1}};
     const struct k25_kernel_split split = {.memory = 10e-6, .tail = 2e-6, .compute = 3e-6};
     double distinct, pairs;

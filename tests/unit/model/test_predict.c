@@ -574,6 +574,7 @@ static const struct {
     {K25_MOE_K, 1, 1.1},
     {K25_MOE_REREAD, 1, 1.1},
     {K25_MOE_ACTIVATION, 1, 1.1},
+    {K25_MOE_GROUPED_ACTIVATION, 1, 1.1},
     {K25_MOE_EXPERT, 1, 1.1},
     {K25_MOE_FALLBACK, 1, 1.1},
     {K25_MLA_T0, 1, 1.1},
@@ -586,6 +587,7 @@ static const struct {
     {K25_MLA_GATHERED, -1, 0.7},
     {K25_INDEXER_T0, 1, 1.1},
     {K25_INDEXER_MEM, -1, 1.1},
+    {K25_INDEXER_PICK, 1, 1.1},
     {K25_LINEAR_T0, 1, 1.1},
     {K25_LINEAR_MEM, -1, 1.1},
     {K25_GQA_T0, 1, 1.1},
@@ -605,6 +607,8 @@ static const struct {
     {K25_NCCL_ETA, -1, 1.1},
     {K25_NCCL_RING, -1, 1.1},
     {K25_NCCL_GATHER, 1, 1.1},
+    {K25_GATHER_VOLUME, 1, 1.1},
+    {K25_GATHER_LL_MAX, 0, 4},
     {K25_ONESHOT_BASE, 1, 1.1},
     {K25_ONESHOT_PEER, 1, 1.1},
     {K25_ONESHOT_ETA, -1, 1.1},
@@ -617,6 +621,7 @@ static const struct {
     {K25_DRAFT_PASS, 1, 1.1},
     {K25_DRAFT_SEQUENCE, 1, 1.1},
     {K25_POWER_EXPONENT, 1, 1.1},
+    {K25_STEP_FLOORS, 1, 1.1},
     {K25_GRAPH_GAP, 1, 1.1},
     {K25_EAGER_LAUNCH, 1, 4},
     {K25_HOST_STEP, 1, 1.1},
@@ -625,7 +630,7 @@ static const struct {
 };
 
 /* A small set of questions that between them touch every term. */
-enum { QUESTIONS = 15 };
+enum { QUESTIONS = 17 };
 static void fill(struct box *boxes)
 {
     static const struct {
@@ -652,7 +657,9 @@ static void fill(struct box *boxes)
         {"qwen3.5-397b-a17b", "bf16", 64, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL,
          "levers: {power_limit_w: 300}"},
         {"kimi-k2.5", "int4_g32", 64, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "dcp: 4"},
-        {"kimi-k2.5", "nvfp4", 64, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "expert_rows: 32"}};
+        {"kimi-k2.5", "nvfp4", 64, 500, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "expert_rows: 32"},
+        {"glm-5", "fp8", 16, 9000, K25_AR_NCCL, K25_PROTO_LL, K25_GRAPH_FULL, "dcp: 4"},
+        {"kimi-k2.5", "int4_g32", 4, 9000, K25_AR_NCCL, K25_PROTO_ALL, K25_GRAPH_FULL, "dcp: 4"}};
     for (int i = 0; i < QUESTIONS; i++) {
         make_box(&boxes[i], set[i].name, set[i].scheme, "rtx-pro-6000-8x-two-socket");
         if (set[i].more != NULL) {

@@ -80,7 +80,7 @@ static void dcp_is_off_at_short_context_and_on_at_long(void **state)
 
 /* The context from which DCP 8 is no slower by more than EVEN, CONTEXTS: from none on. It flips once, and no later the
  * more sequences there are. */
-static const double EVEN = 0.06;
+static const double EVEN = 0.05;
 
 static int flip(int batch)
 {
@@ -99,10 +99,12 @@ static int flip(int batch)
 static void more_sequences_flip_sooner(void **state)
 {
     (void)state;
+    /* Not strictly: two sequences leave the fast path of one row, and gain from DCP 8 at 64k what one and four have not
+     * to wait for; measured 1.11, 0.95 and 1.05 for one, two and four (kimi_k26_v4.csv). */
     for (int b = 1; b < BATCHES; b++)
-        assert_true(flip(b) <= flip(b - 1));
+        assert_true(flip(b) <= flip(b - 1) + 1);
     assert_true(contexts[flip(0)] == 65536);
-    assert_true(flip(3) < flip(0));
+    assert_true(flip(3) <= flip(0) && flip(5) < flip(0));
 }
 
 static double gain(int c, int b, int d, int chain)

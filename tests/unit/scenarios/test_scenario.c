@@ -204,9 +204,7 @@ static void wrong_overrides_word_for_word(void **state)
         {"architecture=kimi", "--set architecture=kimi: unknown architecture 'kimi', did you mean 'kimi-k2.6'?; "
                               "`k25sim list architectures` shows what there is"},
         {"machine.gpu.smss=1", "--set machine.gpu.smss=1: unknown key 'smss' in machine.gpu, did you mean 'sms'?"},
-        {"load.users=1",
-         "--set load.users=1: unknown key 'users' in load, expected one of short_prompt, output_max, cell_seconds, "
-         "prompt, output, chunk, prefix_hit, rounds, front_ms, disaggregated, transfer_gbs"},
+        {"load.users=1", "--set load.users=1: unknown key 'users' in load"},
     };
     int wrong = 0;
     put_text("my.yaml", text);
