@@ -11,9 +11,10 @@
  *                rank's reads do not fill its own link (B_lone); those of several fill a link that they share
  *
  * Of the 128 bytes of an LL128 line 8 are the flag. A gather has n-1 hops and V = (n-1)/n of the gathered buffer; its
- * hops, base and paths take nccl.gather times and its bytes nccl.gather_volume times what they cost in an AllReduce. The LL form is empirical in p and g: half of an LL line is flags, so two
- * GPUs reach at most half of the link, and more ranks reach less than the ring promises. Sources: NCCL
- * src/graph/tuning.cc for the form; measured tables for the values (hw/params/params.yaml).
+ * hops, base and paths take nccl.gather times and its bytes nccl.gather_volume times what they cost in an AllReduce.
+ * The LL form is empirical in p and g: half of an LL line is flags, so two GPUs reach at most half of the link, and
+ * more ranks reach less than the ring promises. Sources: NCCL src/graph/tuning.cc for the form; measured tables for the
+ * values (hw/params/params.yaml).
  */
 #ifndef K25_HW_COLLECTIVE_COLLECTIVE_H
 #define K25_HW_COLLECTIVE_COLLECTIVE_H

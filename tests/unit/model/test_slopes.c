@@ -124,7 +124,8 @@ static void slopes_are_derivatives(void **state)
     }
     /* All move some step but those that only choose or do not price it. */
     for (int what = 0; what < K25_PARAMS + K25_FIGURES; what++) {
-        bool never = what == K25_NCCL_LL_MAX || what == K25_GATHER_LL_MAX || what == K25_RESERVE || what == K25_MLA_SPLIT_TOKENS;
+        bool never =
+            what == K25_NCCL_LL_MAX || what == K25_GATHER_LL_MAX || what == K25_RESERVE || what == K25_MLA_SPLIT_TOKENS;
         if (never != (seen[what] == 0))
             fail_msg("%s moved %d of %d steps",
                      what < K25_PARAMS ? k25_param_names[what] : k25_figure_names[what - K25_PARAMS], seen[what],
