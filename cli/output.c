@@ -17,26 +17,29 @@ static bool is_file(const char *path, const struct stat *file)
     return stat(path, &about) == 0 && about.st_dev == file->st_dev && about.st_ino == file->st_ino;
 }
 
-/* Whether a word of the command line names the file: "x", "--key=x", "machine=x" of --set, "-ox". */
-static bool word_is_file(const char *word, const struct stat *file)
+/* The name of a file in a word of the command line: x of "x", "--key=x", "machine=x" after --set, "-ox". */
+static const char *name_in(const char *word)
 {
     const char *equals = strchr(word, '=');
-    struct stat about;
-    bool piped = strcmp(word, "-") == 0 && fstat(STDIN_FILENO, &about) == 0 && about.st_dev == file->st_dev &&
-                 about.st_ino == file->st_ino;
-    return piped || is_file(word, file) || (equals != NULL && is_file(equals + 1, file)) ||
-           (word[0] == '-' && word[1] != '\0' && is_file(word + 2, file));
+    bool brief = word[0] == '-' && word[1] != '-' && word[1] != '\0';
+    return equals != NULL ? equals + 1 : brief ? word + 2 : word;
 }
 
-/* The word that gave `path` itself is passed over, once. */
+static bool is_standard_input(const struct stat *file)
+{
+    struct stat about;
+    return fstat(STDIN_FILENO, &about) == 0 && about.st_dev == file->st_dev && about.st_ino == file->st_ino;
+}
+
+/* The word that gave `path` itself is passed over, once. A name may have an equals sign of its own. */
 static bool is_input(const char *path, const struct stat *file, const struct k25_inputs *const *read)
 {
     bool passed = false;
     for (const char *const *word = cli_words; word != NULL && *word != NULL; word++) {
-        size_t length = strlen(*word), own = strlen(path);
-        if (!passed && length >= own && strcmp(*word + length - own, path) == 0)
+        const char *name = name_in(*word);
+        if (!passed && (strcmp(*word, path) == 0 || strcmp(name, path) == 0))
             passed = true;
-        else if (word_is_file(*word, file))
+        else if (is_file(*word, file) || is_file(name, file) || (strcmp(*word, "-") == 0 && is_standard_input(file)))
             return true;
     }
     for (; read != NULL && *read != NULL; read++) {

@@ -142,6 +142,11 @@ def over_its_own():
     check("a shard with its state is looked through again", run([*shard, "--resume"]).returncode == 0)
     pathlib.Path("sweep.yaml").write_text(pathlib.Path("sweep.yaml").read_text().replace("[1, 2]", "[1, 3]"))
     refuse("rows of another sweep", [*shard, "--resume"], "s1.csv: the rows of another sweep")
+    for name in ("set", "o", "a=b"):  # named like an option, or like a key with its value
+        pathlib.Path(name).write_text("k25sim: scenario\n")
+        done = run(["import", "topo", "topo.txt", "-o", name, "--force", "--name", "box"])
+        check(f"-o {name}", done.returncode == 0, done.stderr)
+        os.unlink(name)
     check("a device", run(["import", "topo", "topo.txt", "-o", "/dev/null"]).returncode == 0)
 
 
