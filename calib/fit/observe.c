@@ -112,11 +112,11 @@ static double burst(const struct k25_observed *o, const struct k25_params *param
 static double idle(const struct k25_question *question, const struct k25_params *params, const struct k25_prediction *p,
                    struct k25_slopes *slopes)
 {
-    double slope[K25_OUTPUTS][K25_PARAMS];
+    double slope[K25_TERMS][K25_PARAMS];
     if (slopes != NULL) {
-        k25_output_slopes(question, params, p, slope);
+        k25_term_slopes(question, params, p, slope);
         for (int id = 0; id < K25_PARAMS; id++)
-            slopes->param[id] = p->gaps * slope[K25_OUT_GAPS][id] + p->host * slope[K25_OUT_HOST][id];
+            slopes->param[id] = p->gaps * slope[K25_TERM_GAPS][id] + p->host * slope[K25_TERM_HOST][id];
     }
     return p->gaps + p->host;
 }

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/render/table.h"
 #include "hw/params/params.h"
+#include "model/predict/outputs.h"
 #include "scenarios/library/scenario.h"
 #include "scenarios/sweep/sweep.h"
 
@@ -313,6 +314,23 @@ static bool list_scenarios(const struct k25_library *library, struct cli_table *
     return each(library, K25_FILES_SCENARIO, table, add_scenario, error);
 }
 
+static const struct cli_column output_columns[] = {
+    {"name", "output", CLI_TEXT, 0},     {"unit", "unit", CLI_TEXT, 0}, {"interval", "interval", CLI_TEXT, 0},
+    {"meaning", "meaning", CLI_TEXT, 0}, {NULL, NULL, CLI_TEXT, 0},
+};
+
+static bool list_outputs(const struct k25_library *library, struct cli_table *table, struct k25_error *error)
+{
+    (void)library, (void)error;
+    for (enum k25_output output = 0; output < K25_OUTPUTS; output++) {
+        cli_table_text(table, "%s", k25_output_info[output].name);
+        cli_table_text(table, "%s", k25_output_info[output].unit);
+        cli_table_text(table, "%s", k25_output_has_interval(output) ? "yes" : "no");
+        cli_table_text(table, "%s", k25_output_info[output].doc);
+    }
+    return true;
+}
+
 static const struct cli_column calibration_columns[] = {
     {"name", "calibration", CLI_TEXT, 0},       {"model", "model", CLI_TEXT, 0},   {"machine", "machine", CLI_TEXT, 0},
     {"parameters", "parameters", CLI_COUNT, 0}, {"source", "source", CLI_TEXT, 0}, {NULL, NULL, CLI_TEXT, 0},
@@ -370,6 +388,7 @@ static const struct {
     {"machines", machine_columns, list_machines},
     {"gpus", gpu_columns, list_gpus},
     {"params", param_columns, list_params},
+    {"outputs", output_columns, list_outputs},
     {"scenarios", scenario_columns, list_scenarios},
     {"sweeps", sweep_columns, list_sweeps},
     {"calibrations", calibration_columns, list_calibrations},
@@ -400,7 +419,8 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
 const struct cli_command cli_list = {
     .name = "list",
     .arguments = "WHAT",
-    .summary = "the architectures, models, machines, GPUs, params, scenarios, sweeps and calibrations there are",
+    .summary =
+        "the architectures, models, machines, GPUs, params, outputs, scenarios, sweeps and calibrations there are",
     .details = "WHAT is one of\n"
                "  architectures  what the layers of a model are; a model whose physics is missing says so\n"
                "  models         architectures with their weights: parameters, size of the checkpoint\n"
@@ -409,6 +429,8 @@ const struct cli_command cli_list = {
                "  gpus           data sheets: dense tensor peaks in TFLOP/s, MiB of L2, NVLink in GB/s both ways;\n"
                "                 figures that nobody has confirmed are named\n"
                "  params         the named unknowns: prior, spread (of the logarithm), meaning\n"
+               "  outputs        what predict answers, and what the columns, constraints and objectives of a sweep\n"
+               "                 may name: unit, whether it has an interval, meaning\n"
                "  scenarios      what predict and validate take by name\n"
                "  sweeps         what sweep takes by name\n"
                "  calibrations   parameters measured on a box\n"

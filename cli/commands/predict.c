@@ -2,18 +2,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/render/answer.h"
 #include "cli/render/render.h"
 
 static struct {
     char **set;
-    int ops, inputs;
+    int ops, outputs, inputs;
     const char *compare, *format;
 } given;
 
 static const struct poptOption options[] = {
     {"set", '\0', POPT_ARG_ARGV, &given.set, 0, "override a key of the scenario (may be repeated)", "KEY=VALUE"},
     {"ops", '\0', POPT_ARG_NONE, &given.ops, 0, "every operator with its shape, bytes and backend", NULL},
+    {"outputs", '\0', POPT_ARG_NONE, &given.outputs, 0, "every output with its interval and unit", NULL},
     {"inputs", '\0', POPT_ARG_NONE, &given.inputs, 0, "every figure that went in, and where it came from", NULL},
     {"compare", '\0', POPT_ARG_STRING, &given.compare, 0, "print the difference to another scenario", "SCENARIO"},
     {"format", '\0', POPT_ARG_STRING, &given.format, 0, "table (default), json or csv", "FORMAT"},
@@ -23,7 +23,7 @@ static const struct poptOption options[] = {
 static bool render(const struct cli *cli, const struct cli_answer *answer, enum cli_format format,
                    struct k25_error *error)
 {
-    struct cli_rendering rendering = {cli->library.root, given.ops != 0, given.inputs != 0};
+    struct cli_rendering rendering = {cli->library.root, given.ops != 0, given.outputs != 0, given.inputs != 0};
     switch (format) {
     case CLI_JSON:
         return cli_render_json(answer, &rendering, error);
@@ -73,8 +73,10 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
     enum cli_format format;
     if (!cli_format(&cli_predict, given.format, &format, error))
         return cli_failed(error);
-    if (given.compare != NULL && given.inputs)
-        return cli_misused(&cli_predict, error, "--inputs does not go with --compare");
+    if (given.compare != NULL && (given.inputs || given.outputs))
+        return cli_misused(&cli_predict, error, "--%s does not go with --compare", given.inputs ? "inputs" : "outputs");
+    if (format == CLI_CSV && given.inputs && given.outputs)
+        return cli_misused(&cli_predict, error, "--outputs and --inputs are two tables, and CSV has one");
     return given.compare != NULL ? compare(cli, arguments[0], format, error)
                                  : predict(cli, arguments[0], format, error);
 }
@@ -92,6 +94,7 @@ const struct cli_command cli_predict = {
                "  k25sim predict tp8_bs1\n"
                "  k25sim predict tp8_bs1 --set plan.batch=16 --set plan.context=8000 --ops\n"
                "  k25sim predict tp8_bs1 --set plan.allreduce.backend=fastest --compare tp8_bs1\n"
+               "  k25sim predict tp8_bs1 --outputs --format csv\n"
                "  k25sim predict my-box.yaml --inputs\n"
                "  k25sim predict my-box.yaml --format json | jq .step_ms\n",
     .least = 1,

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/render/operators.h"
+#include "cli/render/plan_words.h"
 #include "cli/render/render.h"
 
 static const struct cli_column columns[] = {
@@ -11,13 +13,13 @@ static const struct cli_column columns[] = {
     {NULL, NULL, CLI_TEXT, 0},
 };
 
-/* NAN stands for a value that one side does not have; it counts as nothing in the difference. */
+/* NAN is a value that a side does not have; it counts as 0 in the difference to one that there is. */
 static void add(struct cli_table *table, const char *what, double value, double base, const char *unit)
 {
     cli_table_text(table, "%s", what);
     cli_table_number(table, value);
     cli_table_number(table, base);
-    cli_table_number(table, (isnan(value) ? 0 : value) - (isnan(base) ? 0 : base));
+    cli_table_number(table, isnan(value) && isnan(base) ? NAN : (isnan(value) ? 0 : value) - (isnan(base) ? 0 : base));
     cli_table_text(table, "%s", unit);
     if (isnan(value) || isnan(base) || base == 0)
         cli_table_nothing(table);
@@ -25,23 +27,18 @@ static void add(struct cli_table *table, const char *what, double value, double 
         cli_table_text(table, "%+6.1f %%", (value / base - 1) * 100);
 }
 
-static void add_totals(struct cli_table *table, const struct k25_prediction *p, const struct k25_prediction *q)
+/* For people, without the outputs that neither side has. */
+static void add_outputs(struct cli_table *table, const struct cli_answer *answer, const struct cli_answer *base,
+                        bool people)
 {
-    add(table, "step", p->step * 1e3, q->step * 1e3, "ms");
-    add(table, "tpot", p->tpot * 1e3, q->tpot * 1e3, "ms");
-    add(table, "tok_s", p->tok_s, q->tok_s, "tok/s");
-    add(table, "gpu_busy", p->gpu_busy * 1e3, q->gpu_busy * 1e3, "ms");
-    add(table, "kernels", p->kernels * 1e3, q->kernels * 1e3, "ms");
-    add(table, "allreduce", p->allreduce * 1e3, q->allreduce * 1e3, "ms");
-    add(table, "allreduce_transfer", p->allreduce_transfer * 1e3, q->allreduce_transfer * 1e3, "ms");
-    add(table, "allreduce_wait", p->allreduce_wait * 1e3, q->allreduce_wait * 1e3, "ms");
-    add(table, "other_collectives", p->other_collectives * 1e3, q->other_collectives * 1e3, "ms");
-    add(table, "draft", p->draft * 1e3, q->draft * 1e3, "ms");
-    add(table, "bubble", p->bubble * 1e3, q->bubble * 1e3, "ms");
-    add(table, "gaps", p->gaps * 1e3, q->gaps * 1e3, "ms");
-    add(table, "host", p->host * 1e3, q->host * 1e3, "ms");
-    add(table, "memory_weights", p->memory.weights / 1e9, q->memory.weights / 1e9, "GB");
-    add(table, "kv_pool", p->memory.pool_tokens, q->memory.pool_tokens, "tokens");
+    for (enum k25_output o = 0; o < K25_OUTPUTS; o++) {
+        const struct k25_output_info *info = &k25_output_info[o];
+        double value = k25_output_value(&answer->question, &answer->prediction, o);
+        double other = k25_output_value(&base->question, &base->prediction, o);
+        bool none = (isnan(value) || value == 0) && (isnan(other) || other == 0);
+        if (info->kind != K25_OUTPUT_TRUTH && !(people && none))
+            add(table, info->name, value, other, info->unit);
+    }
 }
 
 static double time_of(const struct cli_line *lines, size_t count, const char *name)
@@ -70,7 +67,7 @@ static void print_side(const char *title, const struct cli_answer *answer)
 {
     char words[320];
     const struct k25_scenario *s = &answer->scenario;
-    cli_plan_words(answer, words, sizeof words);
+    cli_plan_words(&s->plan, &answer->prediction.step_work, words, sizeof words);
     printf("%s  %s: %s %s on %s\n      ", title, s->name, s->architecture.name, s->weights.name, s->machine.name);
     cli_print_wrapped(words, 6);
     for (size_t i = 0; answer->set != NULL && answer->set[i] != NULL; i++)
@@ -100,8 +97,8 @@ bool cli_render_difference(const struct cli_answer *answer, const struct cli_ans
     bool ok;
     cli_table_open(&totals, columns);
     cli_table_open(&operators, columns);
-    add_totals(&totals, p, q);
-    /* One CSV file has one header: the operators follow the totals in the same table. */
+    add_outputs(&totals, answer, base, format == CLI_TABLE);
+    /* One CSV file has one header: the operators follow the outputs in the same table. */
     add_operators(format == CLI_CSV ? &totals : &operators, p, q, ops);
     if (format == CLI_JSON) {
         ok = emit_json(answer, base, &totals, &operators, error);

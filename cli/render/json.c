@@ -1,4 +1,8 @@
 /* A prediction as JSON. */
+#include "cli/render/inputs.h"
+#include "cli/render/notes.h"
+#include "cli/render/operators.h"
+#include "cli/render/outputs.h"
 #include "cli/render/render.h"
 
 /* A record as its table has it, key by key. */
@@ -71,58 +75,12 @@ static void set_sentences(json_t *root, const char *key, const struct cli_senten
     set(root, key, list, ok);
 }
 
-static void set_step(json_t *root, const struct k25_prediction *p, bool *ok)
-{
-    set_real(root, "step_ms", p->step * 1e3, ok);
-    set_real(root, "tpot_ms", p->tpot * 1e3, ok);
-    set_real(root, "tok_s", p->tok_s, ok);
-    set_real(root, "tokens_per_step", p->tokens_per_step, ok);
-    set_real(root, "gpu_busy_ms", p->gpu_busy * 1e3, ok);
-    set_real(root, "kernels_ms", p->kernels * 1e3, ok);
-    set_real(root, "allreduce_ms", p->allreduce * 1e3, ok);
-    set_real(root, "allreduce_transfer_ms", p->allreduce_transfer * 1e3, ok);
-    set_real(root, "allreduce_wait_ms", p->allreduce_wait * 1e3, ok);
-    set_real(root, "allreduce_share", p->allreduce_share, ok);
-    set_real(root, "other_collectives_ms", p->other_collectives * 1e3, ok);
-    set_real(root, "draft_ms", p->draft * 1e3, ok);
-    set_real(root, "gaps_ms", p->gaps * 1e3, ok);
-    set_real(root, "bubble_ms", p->bubble * 1e3, ok);
-    set_real(root, "host_ms", p->host * 1e3, ok);
-    set_real(root, "launches", p->launches, ok);
-    set_real(root, "allreduces", p->allreduces, ok);
-    set_real(root, "distinct_experts", p->step_work.experts, ok);
-    set_real(root, "distinct_experts_fullest_rank", p->step_work.experts_rank, ok);
-}
-
 static void set_intervals(json_t *root, const struct cli_answer *answer, bool *ok)
 {
-    static const struct {
-        const char *key;
-        enum k25_output output;
-        double scale; /* SI to the unit of the key */
-    } outputs[] = {
-        {"step_ms", K25_OUT_STEP, 1e3},
-        {"tpot_ms", K25_OUT_TPOT, 1e3},
-        {"tok_s", K25_OUT_TOK_S, 1},
-        {"gpu_busy_ms", K25_OUT_GPU_BUSY, 1e3},
-        {"kernels_ms", K25_OUT_KERNELS, 1e3},
-        {"allreduce_ms", K25_OUT_ALLREDUCE, 1e3},
-        {"allreduce_transfer_ms", K25_OUT_ALLREDUCE_TRANSFER, 1e3},
-        {"allreduce_wait_ms", K25_OUT_ALLREDUCE_WAIT, 1e3},
-        {"allreduce_share", K25_OUT_ALLREDUCE_SHARE, 1},
-        {"other_collectives_ms", K25_OUT_OTHER_COLLECTIVES, 1e3},
-        {"draft_ms", K25_OUT_DRAFT, 1e3},
-        {"bubble_ms", K25_OUT_BUBBLE, 1e3},
-        {"gaps_ms", K25_OUT_GAPS, 1e3},
-        {"host_ms", K25_OUT_HOST, 1e3},
-    };
     json_t *intervals = json_object();
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
-        const struct k25_interval *interval = &answer->intervals.output[outputs[i].output];
-        set(intervals, outputs[i].key,
-            json_pack("[o, o]", cli_json_real(interval->low * outputs[i].scale),
-                      cli_json_real(interval->high * outputs[i].scale)),
-            ok);
+    for (enum k25_output o = 0; o < K25_OUTPUTS; o++) {
+        if (k25_output_has_interval(o))
+            set(intervals, k25_output_names[o], cli_interval_json(&answer->intervals, o), ok);
     }
     set(root, "intervals", intervals, ok);
 }
@@ -160,13 +118,11 @@ bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering
     set_text(root, "machine", s->machine.name, &ok);
     set(root, "calibration", s->calibrated ? json_string(s->calibration.name) : json_null(), &ok);
     set(root, "plan", record_json(k25_plan_fields, &s->plan), &ok);
-    set(root, "fits", json_boolean(p->memory.fits), &ok);
-    if (p->memory.fits) {
-        set_step(root, p, &ok);
+    ok = cli_set_outputs(root, &answer->question, p) && ok;
+    if (p->memory.fits)
         set_intervals(root, answer, &ok);
-    } else {
+    else
         set_misfit(root, answer, &ok);
-    }
     set(root, "memory", memory_json(&p->memory), &ok);
     if (p->memory.fits) {
         cli_operator_table(answer, false, &table);
@@ -176,6 +132,10 @@ bool cli_render_json(const struct cli_answer *answer, const struct cli_rendering
     set_sentences(root, "assumptions", &sentences, &ok);
     cli_notes(answer, &sentences);
     set_sentences(root, "notes", &sentences, &ok);
+    if (rendering->outputs) {
+        cli_output_table(answer, &table);
+        set_table(root, "outputs", &table, &ok, error);
+    }
     if (rendering->inputs) {
         cli_input_table(answer, rendering->root, &table);
         set_table(root, "inputs", &table, &ok, error);

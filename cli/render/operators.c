@@ -1,7 +1,58 @@
-/* The tables of a prediction that people, CSV and JSON share. */
+#include "cli/render/operators.h"
+
+#include <stdio.h>
 #include <string.h>
 
-#include "cli/render/render.h"
+/* ---- summed up by name ---- */
+
+/* "kernels" are bound by a term of their formula; collectives by moving or by waiting. */
+static void bound_words(const struct k25_operator *op, const struct k25_priced *priced, char *out, size_t size)
+{
+    if (op->kind == K25_OP_KERNEL)
+        snprintf(out, size, "%s", k25_bound_names[priced->bound]);
+    else
+        snprintf(out, size, "%s, %s", priced->wait > priced->transfer ? "wait" : "transfer",
+                 k25_backend_names[priced->backend]);
+}
+
+static struct cli_line *find_line(struct cli_line *lines, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(lines[i].name, name) == 0)
+            return &lines[i];
+    }
+    return NULL;
+}
+
+size_t cli_lines(const struct k25_prediction *prediction, bool every, struct cli_line lines[K25_MAX_OPERATORS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < prediction->step_work.count; i++) {
+        const struct k25_operator *op = &prediction->step_work.op[i];
+        const struct k25_priced *priced = &prediction->op[i];
+        char name[sizeof lines->name];
+        bool of_layers = every && op->layers[0] != '\0';
+        snprintf(name, sizeof name, "%s%s%s%s", k25_operator_names[op->id], of_layers ? " [" : "",
+                 of_layers ? op->layers : "", of_layers ? "]" : "");
+        struct cli_line *line = every ? NULL : find_line(lines, count, name);
+        if (line == NULL) {
+            line = &lines[count++];
+            *line = (struct cli_line){.kind = op->kind, .longest = -1};
+            snprintf(line->name, sizeof line->name, "%s", name);
+        }
+        line->calls += op->calls;
+        line->time += priced->time;
+        line->transfer += priced->transfer;
+        line->wait += priced->wait;
+        if (priced->time > line->longest) {
+            line->longest = priced->time;
+            bound_words(op, priced, line->bound, sizeof line->bound);
+        }
+    }
+    return count;
+}
+
+/* ---- one by one ---- */
 
 static const struct cli_column operator_columns[] = {
     {"operator", NULL, CLI_TEXT, 0},
@@ -92,7 +143,7 @@ static void add_total(struct cli_table *table, const struct cli_answer *answer, 
                       enum k25_output output)
 {
     const struct k25_interval *interval = &answer->intervals.output[output];
-    double seconds = k25_output_value(&answer->prediction, output);
+    double time = k25_output_value(&answer->question, &answer->prediction, output);
     for (size_t c = 0; c < table->width; c++) {
         const char *key = table->columns[c].key;
         if (strcmp(key, "operator") == 0)
@@ -100,13 +151,13 @@ static void add_total(struct cli_table *table, const struct cli_answer *answer, 
         else if (strcmp(key, "kind") == 0)
             cli_table_text(table, "total");
         else if (strcmp(key, "time_ms") == 0)
-            cli_table_number(table, seconds * 1e3);
+            cli_table_number(table, time);
         else if (strcmp(key, "time_low_ms") == 0)
-            cli_table_number(table, interval->low * 1e3);
+            cli_table_number(table, interval->low);
         else if (strcmp(key, "time_high_ms") == 0)
-            cli_table_number(table, interval->high * 1e3);
+            cli_table_number(table, interval->high);
         else if (strcmp(key, "share") == 0)
-            cli_table_number(table, seconds / answer->prediction.gpu_busy);
+            cli_table_number(table, time / 1e3 / answer->prediction.gpu_busy);
         else
             cli_table_nothing(table);
     }
@@ -125,40 +176,4 @@ void cli_operator_table(const struct cli_answer *answer, bool totals, struct cli
         add_total(table, answer, "host", K25_OUT_HOST);
         add_total(table, answer, "step", K25_OUT_STEP);
     }
-}
-
-static const struct cli_column input_columns[] = {
-    {"input", "input", CLI_TEXT, 0}, {"value", "value", CLI_TEXT, 40}, {"unit", "unit", CLI_TEXT, 0},
-    {"origin", NULL, CLI_TEXT, 0},   {"file", NULL, CLI_TEXT, 0},      {"line", NULL, CLI_COUNT, 0},
-    {"", "from", CLI_TEXT, 0},       {NULL, NULL, CLI_TEXT, 0},
-};
-
-void cli_input_table(const struct cli_answer *answer, const char *root, struct cli_table *table)
-{
-    const struct k25_inputs *inputs = &answer->scenario.inputs;
-    cli_table_open(table, input_columns);
-    for (size_t i = 0; i < inputs->count; i++) {
-        const struct k25_input *input = &inputs->list[i];
-        char from[512];
-        cli_origin_words(input, root, from, sizeof from);
-        cli_table_text(table, "%s", input->path);
-        cli_table_text(table, "%s", input->value);
-        cli_table_text(table, "%s", input->unit);
-        cli_table_text(table, "%s", k25_origin_name(input->origin));
-        cli_table_text(table, "%s", cli_short_path(input->file, root));
-        number_or_nothing(table, input->line > 0, input->line);
-        cli_table_text(table, "%s", from);
-    }
-}
-
-bool cli_render_csv(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error)
-{
-    struct cli_table table;
-    if (rendering->inputs)
-        cli_input_table(answer, rendering->root, &table);
-    else
-        cli_operator_table(answer, true, &table);
-    bool ok = cli_table_csv(&table, error);
-    cli_table_close(&table);
-    return ok;
 }

@@ -1,10 +1,9 @@
-/* A plan in words, and what its switches did. */
-#include <math.h>
+#include "cli/render/plan_words.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/render/answer.h"
 
 static void allreduce_words(const struct k25_plan_allreduce *allreduce, char *out, size_t size)
 {
@@ -57,10 +56,8 @@ static void parallel_words(const struct k25_plan *plan, char *out, size_t size)
                  plan->prefill.tokens == 1 ? "" : "s");
 }
 
-void cli_plan_words(const struct cli_answer *answer, char *out, size_t size)
+void cli_plan_words(const struct k25_plan *plan, const struct k25_step *step, char *out, size_t size)
 {
-    const struct k25_plan *plan = &answer->scenario.plan;
-    const struct k25_step *step = &answer->prediction.step_work;
     char context[40], allreduce[160] = "", launch[80], parallel[200];
     k25_text_count(plan->context, context, sizeof context);
     if (plan->tp > 1) {
@@ -76,34 +73,8 @@ void cli_plan_words(const struct cli_answer *answer, char *out, size_t size)
              k25_kv_dtype_names[plan->kv_dtype], launch, allreduce);
 }
 
-/* The answer to the same question without speculation; false when that plan does not suit. */
-static bool plain_step(const struct cli_answer *answer, double *step)
+void cli_say_levers(const struct k25_plan_levers *l, struct cli_sentences *sentences)
 {
-    static struct k25_prediction plain; /* too large for a stack */
-    struct k25_question question = answer->question;
-    struct k25_plan plan = question.plan;
-    struct k25_error error;
-    plan.speculation.method = K25_SPEC_NONE;
-    if (!k25_question_replan(&question, &plan, NULL, &error))
-        return false;
-    k25_predict(&question, &answer->scenario.params, &plain);
-    *step = plain.step;
-    return true;
-}
-
-void cli_say_speculation(const struct cli_answer *answer, struct cli_sentences *sentences)
-{
-    double plain, step = answer->prediction.step, tokens = answer->prediction.tokens_per_step;
-    if (answer->question.plan.speculation.method == K25_SPEC_NONE || !plain_step(answer, &plain))
-        return;
-    const char *verdict = isnan(tokens) ? "" : tokens * plain >= step ? ": it pays" : ": it does not pay";
-    cli_say(sentences, "speculation pays from %.2f tokens a step (%.4g ms against %.4g without)%s", step / plain,
-            step * 1e3, plain * 1e3, verdict);
-}
-
-void cli_say_levers(const struct cli_answer *answer, struct cli_sentences *sentences)
-{
-    const struct k25_plan_levers *l = &answer->question.plan.levers;
     if (l->allreduce_free)
         cli_say(sentences, "lever allreduce_free: transfer and wait of every AllReduce are 0");
     if (l->allreduce_overlap > 0)

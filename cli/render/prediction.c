@@ -4,6 +4,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/render/inputs.h"
+#include "cli/render/notes.h"
+#include "cli/render/operators.h"
+#include "cli/render/outputs.h"
+#include "cli/render/plan_words.h"
 #include "cli/render/render.h"
 
 static const double MINOR = 0.01; /* operators below this share of GPU time are summed up in one line */
@@ -19,7 +24,7 @@ void cli_print_question(const struct cli_answer *answer)
            s->weights.name, k25_total_parameters(&s->architecture) / 1e9, k25_active_parameters(&s->architecture) / 1e9,
            k25_checkpoint_bytes(&s->architecture, &s->weights) / 1e9);
     printf("  machine  %s: %dx %s\n", s->machine.name, s->machine.gpus, s->machine.gpu.name);
-    cli_plan_words(answer, words, sizeof words);
+    cli_plan_words(&s->plan, &answer->prediction.step_work, words, sizeof words);
     char *allreduce = strstr(words, "; ");
     if (allreduce != NULL)
         *allreduce = '\0';
@@ -39,13 +44,13 @@ static void add_total(struct cli_table *table, const struct cli_answer *answer, 
                       enum k25_output output, const char *words)
 {
     const struct k25_interval *interval = &answer->intervals.output[output];
-    double seconds = k25_output_value(&answer->prediction, output);
+    double value = k25_output_value(&answer->question, &answer->prediction, output);
     char low[40], high[40];
     cli_table_text(table, "%s", name);
-    cli_table_number(table, seconds * 1e3);
-    if (seconds > 0)
-        cli_table_text(table, "%s to %s", cli_figure(interval->low * 1e3, low, sizeof low),
-                       cli_figure(interval->high * 1e3, high, sizeof high));
+    cli_table_number(table, value);
+    if (value > 0)
+        cli_table_text(table, "%s to %s", cli_figure(interval->low, low, sizeof low),
+                       cli_figure(interval->high, high, sizeof high));
     else
         cli_table_text(table, "%s", "");
     cli_table_text(table, "%s", words);
@@ -168,24 +173,28 @@ static void print_misfit(const struct cli_answer *answer)
         printf("  no larger TP on %s fits this batch and context\n", answer->scenario.machine.name);
 }
 
-void cli_print_sentences(const char *title, const struct cli_sentences *sentences)
+/* Takes the table over. */
+static bool print_table(struct cli_table *table, struct k25_error *error)
 {
-    if (sentences->count > 0)
-        printf("\n%s\n", title);
-    for (size_t i = 0; i < sentences->count; i++) {
-        printf("  - ");
-        cli_print_wrapped(sentences->text[i], 4);
-    }
+    bool ok = cli_table_print(table, error);
+    cli_table_close(table);
+    return ok;
+}
+
+static bool print_outputs(const struct cli_answer *answer, struct k25_error *error)
+{
+    struct cli_table table;
+    printf("\n");
+    cli_output_table(answer, &table);
+    return print_table(&table, error);
 }
 
 static bool print_inputs(const struct cli_answer *answer, const char *root, struct k25_error *error)
 {
     struct cli_table table;
-    cli_input_table(answer, root, &table);
     printf("\n");
-    bool ok = cli_table_print(&table, error);
-    cli_table_close(&table);
-    return ok;
+    cli_input_table(answer, root, &table);
+    return print_table(&table, error);
 }
 
 static bool print_step(const struct cli_answer *answer, bool ops, struct k25_error *error)
@@ -198,9 +207,7 @@ static bool print_step(const struct cli_answer *answer, bool ops, struct k25_err
         return print_groups(p, error);
     struct cli_table table;
     cli_operator_table(answer, false, &table);
-    bool ok = cli_table_print(&table, error);
-    cli_table_close(&table);
-    return ok;
+    return print_table(&table, error);
 }
 
 bool cli_render_table(const struct cli_answer *answer, const struct cli_rendering *rendering, struct k25_error *error)
@@ -219,5 +226,6 @@ bool cli_render_table(const struct cli_answer *answer, const struct cli_renderin
     cli_print_sentences("assumed", &sentences);
     cli_notes(answer, &sentences);
     cli_print_sentences("to be trusted less", &sentences);
-    return !rendering->inputs || print_inputs(answer, rendering->root, error);
+    return (!rendering->outputs || print_outputs(answer, error)) &&
+           (!rendering->inputs || print_inputs(answer, rendering->root, error));
 }

@@ -51,6 +51,11 @@ void cli_table_number(struct cli_table *table, double number)
     add(table, NULL, number);
 }
 
+void cli_table_truth(struct cli_table *table, bool truth)
+{
+    add(table, truth ? "true" : "false", truth);
+}
+
 void cli_table_nothing(struct cli_table *table)
 {
     add(table, NULL, NAN);
@@ -255,7 +260,7 @@ json_t *cli_json_real(double value)
 static json_t *cell_json(const struct cli_column *column, const struct cli_cell *cell)
 {
     if (cell->text != NULL)
-        return json_string(cell->text);
+        return isnan(cell->number) ? json_string(cell->text) : json_boolean(cell->number != 0);
     bool whole = column->style == CLI_COUNT && cell->number == floor(cell->number) && fabs(cell->number) < 9e15;
     return whole ? json_integer((json_int_t)cell->number) : cli_json_real(cell->number);
 }

@@ -27,7 +27,7 @@ struct cli_column {
 
 struct cli_cell {
     const char *text; /* NULL: a number, or nothing */
-    double number;    /* NAN: nothing */
+    double number;    /* NAN: nothing; of a truth 0 or 1 */
 };
 
 struct cli_table {
@@ -45,6 +45,7 @@ void cli_table_close(struct cli_table *table);
 /* Each adds the next cell. A text is copied. */
 void cli_table_text(struct cli_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_table_number(struct cli_table *table, double number);
+void cli_table_truth(struct cli_table *table, bool truth); /* "true" or "false"; a boolean in JSON */
 void cli_table_nothing(struct cli_table *table);
 
 size_t cli_table_rows(const struct cli_table *table);

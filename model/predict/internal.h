@@ -4,14 +4,6 @@
 
 #include "model/predict/predict.h"
 
-/* The GPU under the power limit of the plan: its peaks and the serial loops over K or the cache scale with the clock,
- * memory and launches do not. */
-struct k25_clocked {
-    struct k25_gpu gpu;
-    double clock; /* / full clock */
-};
-void k25_clock_gpu(const struct k25_question *question, const struct k25_params *params, struct k25_clocked *clocked);
-
 /* Returns the call of an operator as a step prices it: the clock slows its serial walk, and of its launches a step pays
  * step.floors. They overlap with the kernel before (programmatic dependent launch), or their work is part of another.
  */

@@ -152,11 +152,17 @@ enum k25_backend k25_allreduce_choice(const struct k25_question *question, doubl
     return policy->kind == K25_POLICY_FASTEST ? fastest_allreduce(question, nccl, bytes, params) : nccl;
 }
 
+double k25_power_limit(const struct k25_question *question)
+{
+    double limit = question->plan.levers.power_limit_w, own = question->machine->gpu.power_w;
+    return limit > 0 && limit < own ? limit : own;
+}
+
 /* The clock of a GPU under the power limit of the plan / its full clock. */
 static double clock_share(const struct k25_question *question, const struct k25_params *params)
 {
-    double limit = question->plan.levers.power_limit_w, full = question->machine->gpu.power_w;
-    return limit > 0 && full > 0 && limit < full ? pow(limit / full, params->value[K25_POWER_EXPONENT]) : 1;
+    double limit = k25_power_limit(question), full = question->machine->gpu.power_w;
+    return limit < full ? pow(limit / full, params->value[K25_POWER_EXPONENT]) : 1;
 }
 
 void k25_clock_gpu(const struct k25_question *question, const struct k25_params *params, struct k25_clocked *clocked)

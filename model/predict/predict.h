@@ -77,6 +77,18 @@ bool k25_question_make(const struct k25_architecture *architecture, const struct
 bool k25_question_replan(struct k25_question *question, const struct k25_plan *plan, const struct k25_inputs *inputs,
                          struct k25_error *error);
 
+/* Returns the power limit of a GPU, W: its own, or that of the plan's lever when that is lower. */
+double k25_power_limit(const struct k25_question *question);
+
+/* The GPU under the power limit of the plan: its peaks and the serial loops over K or the cache scale with the clock,
+ * memory and launches do not. */
+struct k25_clocked {
+    struct k25_gpu gpu;
+    double clock; /* / full clock */
+};
+/* Sets the GPU of the machine as it runs under the plan. */
+void k25_clock_gpu(const struct k25_question *question, const struct k25_params *params, struct k25_clocked *clocked);
+
 /* Computes the prediction of a question. Does not fail; a model that does not fit has memory.fits false. */
 void k25_predict(const struct k25_question *question, const struct k25_params *params,
                  struct k25_prediction *prediction);

@@ -6,7 +6,7 @@
  *     var(ln y) = g' C g + noise^2,    g_j = d ln y / d ln theta_j
  *
  * and its 90 % interval is y exp(-+1.645 sd). `noise` is the residual of one measurement that no parameter explains; it
- * applies to numbers that a load test measures (step time and what is derived from it), not to their parts.
+ * applies to numbers that a load test measures (the step and what is derived from it), not to the parts of a step.
  */
 #ifndef K25_MODEL_PREDICT_UNCERTAINTY_H
 #define K25_MODEL_PREDICT_UNCERTAINTY_H
@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "hw/params/params.h"
+#include "model/predict/outputs.h"
 #include "model/predict/predict.h"
 
 struct k25_uncertainty {
@@ -24,45 +25,14 @@ struct k25_uncertainty {
     double noise;                               /* relative, of one measured step time */
 };
 
-/* The numbers of a prediction that get an interval. */
-enum k25_output {
-    K25_OUT_STEP,
-    K25_OUT_TPOT,
-    K25_OUT_TOK_S,
-    K25_OUT_GPU_BUSY,
-    K25_OUT_KERNELS,
-    K25_OUT_ALLREDUCE,
-    K25_OUT_ALLREDUCE_TRANSFER,
-    K25_OUT_ALLREDUCE_WAIT,
-    K25_OUT_ALLREDUCE_SHARE,
-    K25_OUT_OTHER_COLLECTIVES,
-    K25_OUT_GAPS,
-    K25_OUT_HOST,
-    K25_OUT_DRAFT,
-    K25_OUT_BUBBLE,
-    K25_OUTPUTS,
-};
-
-/* The value of one output, in SI. */
-double k25_output_value(const struct k25_prediction *prediction, enum k25_output output);
-
 struct k25_interval {
     double low, high; /* 5 and 95 % */
 };
 
 struct k25_intervals {
-    struct k25_interval output[K25_OUTPUTS];   /* by enum k25_output */
-    struct k25_interval op[K25_MAX_OPERATORS]; /* of the time of each operator */
+    struct k25_interval output[K25_OUTPUTS];   /* by enum k25_output, in its unit; NAN where it has none */
+    struct k25_interval op[K25_MAX_OPERATORS]; /* of the time of each operator, s */
 };
-
-/* Sets the elasticities of the outputs: slope[output][parameter] = d ln output / d ln theta, exact
- * (model/predict/slopes.h); 0 where an output is 0. `prediction` must be k25_predict(question, params). */
-void k25_output_slopes(const struct k25_question *question, const struct k25_params *params,
-                       const struct k25_prediction *prediction, double slope[K25_OUTPUTS][K25_PARAMS]);
-
-/* Sets the elasticities of the step alone, a sixth of the work. TPOT has the same, tok/s the negative. */
-void k25_step_slopes(const struct k25_question *question, const struct k25_params *params,
-                     const struct k25_prediction *prediction, double slope[K25_PARAMS]);
 
 /* Computes intervals around `prediction`, which must be k25_predict(question, params). A number that is 0 has the
  * interval [0, 0]. Fails only when out of memory (K25_RESOURCE). */

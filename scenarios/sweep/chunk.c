@@ -6,10 +6,10 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "scenarios/library/outputs.h"
+#include "model/predict/outputs.h"
 #include "scenarios/sweep/internal.h"
 
-enum { LINE = 64 /* bytes of a cache line */, SYMBOLS = 256, OUTPUTS = 64 };
+enum { LINE = 64 /* bytes of a cache line */, SYMBOLS = 256 };
 
 /* A cell that is written only when its number changes. */
 struct memo {
@@ -34,8 +34,8 @@ struct k25_sweep_worker {
     struct k25_symbol *symbols; /* bound to `values` */
     double values[SYMBOLS];     /* outputs, then keys of the plan */
     size_t outputs, plan_keys;
-    size_t output[OUTPUTS];   /* those needed by columns or constraints */
-    size_t plan_key[SYMBOLS]; /* those used in constraints */
+    enum k25_output output[K25_OUTPUTS]; /* those needed by columns or constraints */
+    size_t plan_key[SYMBOLS];            /* those used in constraints */
     struct k25_expression *constraint[K25_SWEEP_CONSTRAINTS];
 
     struct k25_sweep_cell cell[K25_SWEEP_COLUMNS]; /* of the axes */
@@ -49,12 +49,12 @@ struct k25_sweep_worker {
 static bool compile(struct k25_sweep_worker *worker, struct k25_error *error)
 {
     const struct k25_sweep *sweep = worker->sweep;
-    size_t count, outputs = k25_named_output_count();
+    size_t count;
     bool need[SYMBOLS] = {false}, used[SYMBOLS];
     worker->symbols = k25_sweep_symbols(sweep, worker->values, &count);
     if (worker->symbols == NULL)
         return k25_fail(error, K25_RESOURCE, "out of memory");
-    if (count > SYMBOLS || outputs > OUTPUTS)
+    if (count > SYMBOLS)
         return k25_fail(error, K25_RESOURCE, "too many outputs and keys of the plan");
     for (size_t i = 0; i < sweep->constraints; i++) {
         const struct k25_sweep_constraint *c = &sweep->constraint[i];
@@ -70,8 +70,8 @@ static bool compile(struct k25_sweep_worker *worker, struct k25_error *error)
             need[sweep->column[c].index] = true;
     }
     for (size_t s = 0; s < count; s++) {
-        if (need[s] && s < outputs)
-            worker->output[worker->outputs++] = s;
+        if (need[s] && s < K25_OUTPUTS)
+            worker->output[worker->outputs++] = (enum k25_output)s;
         else if (need[s])
             worker->plan_key[worker->plan_keys++] = s;
     }
@@ -186,7 +186,7 @@ static char *put_output(struct k25_sweep_worker *worker, size_t column, char *at
     worker->printed[column] = NAN;
     if (!isfinite(value))
         return worker->layout->format == K25_SWEEP_JSONL ? put(at, "null", 4) : at;
-    if (k25_named_outputs[output].truth)
+    if (k25_output_info[output].kind == K25_OUTPUT_TRUTH)
         return value != 0 ? put(at, "true", 4) : put(at, "false", 5);
     struct memo *memo = &worker->memo[column];
     if (value != memo->number) {
@@ -308,19 +308,18 @@ static int find_rejection(const struct k25_sweep_worker *worker, bool early)
 static bool run_point(struct k25_sweep_worker *worker, struct k25_error *error)
 {
     struct k25_sweep_counts *counts = &worker->chunk.summary.counts;
-    const size_t outputs = k25_named_output_count();
     counts->points++;
     for (size_t i = 0; i < worker->plan_keys; i++) {
         size_t symbol = worker->plan_key[i];
-        worker->values[symbol] = k25_plan_get(&worker->sweep->plan_key[symbol - outputs], &worker->cursor.plan);
+        worker->values[symbol] = k25_plan_get(&worker->sweep->plan_key[symbol - K25_OUTPUTS], &worker->cursor.plan);
     }
     int rejection = find_rejection(worker, true);
     if (rejection < 0) {
         if (!ask(worker))
             return true;
-        struct k25_output_view view = {&worker->question[!worker->current], &worker->prediction};
+        const struct k25_question *question = &worker->question[!worker->current];
         for (size_t i = 0; i < worker->outputs; i++)
-            worker->values[worker->output[i]] = k25_named_output_value(&k25_named_outputs[worker->output[i]], &view);
+            worker->values[worker->output[i]] = k25_output_value(question, &worker->prediction, worker->output[i]);
         counts->evaluated++;
         rejection = find_rejection(worker, false);
     }

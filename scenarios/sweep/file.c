@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "scenarios/library/outputs.h"
+#include "model/predict/outputs.h"
 #include "scenarios/sweep/internal.h"
 
 /* ---- errors and texts ---- */
@@ -69,7 +69,7 @@ static bool expect_scalars(const struct k25_sweep_reader *reader, const struct k
 static bool read_constraints(const struct k25_sweep_reader *reader, const struct k25_yaml_node *list)
 {
     struct k25_sweep *sweep = reader->sweep;
-    size_t count, outputs = k25_named_output_count();
+    size_t count;
     if (!expect_scalars(reader, list, "constraints", K25_SWEEP_CONSTRAINTS))
         return false;
     struct k25_symbol *symbols = k25_sweep_symbols(sweep, NULL, &count);
@@ -88,7 +88,7 @@ static bool read_constraints(const struct k25_sweep_reader *reader, const struct
                                                                 constraint->line, constraint->column, reader->error);
         ok = e != NULL;
         k25_expression_free(e);
-        for (size_t o = 0; ok && o < outputs; o++)
+        for (size_t o = 0; ok && o < K25_OUTPUTS; o++)
             constraint->early &= !used[o];
     }
     free(symbols);
@@ -139,9 +139,9 @@ static bool add_axis_columns(const struct k25_sweep_reader *reader, const struct
 /* An output or a key of the plan as a column; false without an error when there is no such name. */
 static bool find_source(const struct k25_sweep *sweep, const char *name, struct k25_sweep_column *column)
 {
-    int output = k25_named_output_find(name);
-    if (output >= 0) {
-        *column = (struct k25_sweep_column){k25_named_outputs[output].name, K25_CELL_OUTPUT, 0, (size_t)output};
+    enum k25_output output = k25_output_find(name);
+    if (output < K25_OUTPUTS) {
+        *column = (struct k25_sweep_column){k25_output_names[output], K25_CELL_OUTPUT, 0, output};
         return true;
     }
     for (size_t i = 0; i < sweep->plan_keys; i++) {
@@ -174,8 +174,8 @@ static bool read_columns(const struct k25_sweep_reader *reader, const struct k25
                          const struct k25_yaml_node *axes)
 {
     struct k25_sweep_column column;
-    for (size_t i = 0; list == NULL && i < k25_named_output_count(); i++) {
-        column = (struct k25_sweep_column){k25_named_outputs[i].name, K25_CELL_OUTPUT, 0, i};
+    for (size_t i = 0; list == NULL && i < K25_OUTPUTS; i++) {
+        column = (struct k25_sweep_column){k25_output_names[i], K25_CELL_OUTPUT, 0, i};
         if (!add_column(reader, axes, column))
             return false;
     }
@@ -211,7 +211,7 @@ static bool read_objective(const struct k25_sweep_reader *reader, const struct k
     if (column.source == K25_CELL_PLAN && sweep->plan_key[column.index].field->type != K25_INT &&
         sweep->plan_key[column.index].field->type != K25_REAL)
         return k25_sweep_fail(reader, name, "%s: %s is no number", word, name->text);
-    if (column.source == K25_CELL_OUTPUT && k25_named_outputs[column.index].truth)
+    if (column.source == K25_CELL_OUTPUT && k25_output_info[column.index].kind == K25_OUTPUT_TRUTH)
         return k25_sweep_fail(reader, name, "%s: %s is no number", word, name->text);
     if (found < 0 && !add_column(reader, name, column))
         return false;

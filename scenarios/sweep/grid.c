@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "scenarios/library/outputs.h"
+#include "model/predict/outputs.h"
 #include "scenarios/sweep/internal.h"
 
 /* ---- keys of the plan ---- */
@@ -102,12 +102,11 @@ void k25_plan_put(const struct k25_plan_key *key, double value, struct k25_plan 
 
 struct k25_symbol *k25_sweep_symbols(const struct k25_sweep *sweep, const double *values, size_t *count)
 {
-    size_t outputs = k25_named_output_count();
-    struct k25_symbol *symbols = calloc(outputs + sweep->plan_keys + 1, sizeof *symbols);
-    *count = outputs + sweep->plan_keys;
+    struct k25_symbol *symbols = calloc(K25_OUTPUTS + sweep->plan_keys + 1, sizeof *symbols);
+    *count = K25_OUTPUTS + sweep->plan_keys;
     for (size_t i = 0; symbols != NULL && i < *count; i++) {
-        symbols[i].name = i < outputs ? k25_named_outputs[i].name : sweep->plan_key[i - outputs].path;
-        symbols[i].words = i < outputs ? NULL : sweep->plan_key[i - outputs].field->names;
+        symbols[i].name = i < K25_OUTPUTS ? k25_output_names[i] : sweep->plan_key[i - K25_OUTPUTS].path;
+        symbols[i].words = i < K25_OUTPUTS ? NULL : sweep->plan_key[i - K25_OUTPUTS].field->names;
         symbols[i].value = values != NULL ? &values[i] : NULL;
     }
     return symbols;

@@ -78,7 +78,7 @@ enum k25_sweep_source {
     K25_CELL_KEY,    /* a key of an axis: `axis`, and `index` of its keys */
     K25_CELL_NAME,   /* the name of a variant: `axis` */
     K25_CELL_PLAN,   /* a key of the plan: `index` of plan_key */
-    K25_CELL_OUTPUT, /* an output: `index` of k25_named_outputs */
+    K25_CELL_OUTPUT, /* `index` is its enum k25_output */
 };
 
 struct k25_sweep_column {

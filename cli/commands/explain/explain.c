@@ -32,7 +32,7 @@ static enum k25_status collectives(const struct cli *cli, const char *name, enum
 static bool misfit(const struct cli *cli, const struct cli_answer *answer, enum cli_format format,
                    struct k25_error *error)
 {
-    struct cli_rendering rendering = {cli->library.root, false, false};
+    struct cli_rendering rendering = {.root = cli->library.root};
     switch (format) {
     case CLI_JSON:
         return cli_render_json(answer, &rendering, error);

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "cli/commands/explain/step.h"
+#include "cli/render/notes.h"
+#include "cli/render/outputs.h"
 #include "cli/render/render.h"
 #include "cli/render/report.h"
 #include "cli/render/table.h"
@@ -315,17 +317,20 @@ static void name_tables(const struct cli_answer *answer, const struct cli_explan
 
 static bool set_heads(json_t *root, const struct cli_answer *answer, const struct cli_explanation *x)
 {
+    static const enum k25_output outputs[] = {K25_OUT_STEP, K25_OUT_TPOT, K25_OUT_TOK_S, K25_OUT_TOKENS_PER_STEP};
     const struct k25_prediction *p = &answer->prediction;
     const struct k25_scenario *s = &answer->scenario;
-    json_t *heads =
-        json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:f, s:I, s:o, s:o}", "scenario", s->name, "architecture",
-                  s->architecture.name, "machine", s->machine.name, "step_ms", cli_json_real(p->step * 1e3), "tpot_ms",
-                  cli_json_real(p->tpot * 1e3), "tok_s", cli_json_real(p->tok_s), "tokens_per_step",
-                  cli_json_real(p->tokens_per_step), "next_wanted_ms", x->wanted * 1e3, "next_unreachable",
-                  (json_int_t)x->unreachable, "break_even_tokens_per_step",
-                  x->speculates ? cli_json_real(p->step / x->chains[0].step) : json_null(), "best_drafted_tokens",
-                  x->speculates && x->best >= 0 ? json_integer(x->best) : json_null());
-    bool ok = heads != NULL && json_object_update(root, heads) == 0;
+    json_t *names = json_pack("{s:s, s:s, s:s}", "scenario", s->name, "architecture", s->architecture.name, "machine",
+                              s->machine.name);
+    json_t *heads = json_pack(
+        "{s:f, s:I, s:o, s:o}", "next_wanted_ms", x->wanted * 1e3, "next_unreachable", (json_int_t)x->unreachable,
+        "break_even_tokens_per_step", x->speculates ? cli_json_real(p->step / x->chains[0].step) : json_null(),
+        "best_drafted_tokens", x->speculates && x->best >= 0 ? json_integer(x->best) : json_null());
+    bool ok = names != NULL && heads != NULL && json_object_update(root, names) == 0;
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        ok = ok && cli_set_output(root, &answer->question, p, outputs[i]);
+    ok = ok && json_object_update(root, heads) == 0;
+    json_decref(names);
     json_decref(heads);
     return ok;
 }

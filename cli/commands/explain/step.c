@@ -21,12 +21,14 @@ static bool is_fixed(enum k25_param id)
     return false;
 }
 
-/* Links: those of the ring of the tp ranks stand for all. */
-static double figure_value(const struct k25_question *question, enum k25_figure figure)
+/* As it is under the levers of the plan; of links the ring of the tp ranks. */
+static double figure_value(const struct k25_question *question, const struct k25_params *params, enum k25_figure figure)
 {
-    const struct k25_gpu *gpu = &question->machine->gpu;
+    struct k25_clocked clocked;
+    const struct k25_gpu *gpu = &clocked.gpu;
     const struct k25_group *group = &question->group[K25_RANKS_TP];
     bool links = group->n > 1;
+    k25_clock_gpu(question, params, &clocked);
     switch (figure) {
     case K25_FIGURE_BANDWIDTH:
         return gpu->bandwidth_gbs;
@@ -69,13 +71,14 @@ static void list_elasticities(const struct cli_answer *answer, const struct k25_
                                            .slope = slopes->param[id],
                                            .changeable = !is_fixed(id)};
     for (enum k25_figure figure = 0; figure < K25_FIGURES; figure++)
-        list[K25_PARAMS + figure] = (struct cli_elasticity){.name = k25_figure_names[figure],
-                                                            .kind = "figure",
-                                                            .unit = units[figure],
-                                                            .id = (int)figure,
-                                                            .value = figure_value(&answer->question, figure),
-                                                            .slope = slopes->figure[figure],
-                                                            .changeable = true};
+        list[K25_PARAMS + figure] =
+            (struct cli_elasticity){.name = k25_figure_names[figure],
+                                    .kind = "figure",
+                                    .unit = units[figure],
+                                    .id = (int)figure,
+                                    .value = figure_value(&answer->question, &answer->scenario.params, figure),
+                                    .slope = slopes->figure[figure],
+                                    .changeable = true};
     for (int i = 0; i < CLI_FOLLOWED; i++)
         list[i].elasticity = list[i].slope / answer->prediction.step;
     qsort(list, CLI_FOLLOWED, sizeof *list, by_elasticity);

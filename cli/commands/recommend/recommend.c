@@ -5,6 +5,8 @@
 
 #include "base/text.h"
 #include "cli/commands/recommend/words.h"
+#include "cli/render/notes.h"
+#include "cli/render/outputs.h"
 #include "cli/render/table.h"
 #include "scenarios/plan/launch.h"
 
@@ -139,7 +141,7 @@ static void add_plan(struct cli_table *table, const struct k25_candidate *candid
     cli_table_text(table, "%s", name);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         cli_table_number(table, sizes[i]);
-    cli_table_text(table, "%s", plan->attention_dp ? "true" : "false");
+    cli_table_truth(table, plan->attention_dp);
     cli_table_text(table, "%s", k25_kv_dtype_names[plan->kv_dtype]);
     cli_table_text(table, "%s", k25_allreduce_policy_names[plan->allreduce.backend]);
     cli_table_text(table, "%s", k25_speculation_names[plan->speculation.method]);
@@ -227,11 +229,7 @@ static bool print_text(const struct cli_advice *advice, struct k25_error *error)
         for (int engine = 0; engine < K25_ENGINES; engine++)
             print_launch(advice, (enum k25_engine)engine);
         cli_notes(&advice->choice, &notes);
-        printf("%s", notes.count > 0 ? "\nto be trusted less\n" : "");
-        for (size_t i = 0; i < notes.count; i++) {
-            printf("  - ");
-            cli_print_wrapped(notes.text[i], 4);
-        }
+        cli_print_sentences("to be trusted less", &notes);
     }
     print_counts(&advice->found);
     return true;
@@ -239,40 +237,28 @@ static bool print_text(const struct cli_advice *advice, struct k25_error *error)
 
 /* ---- JSON ---- */
 
-static json_t *interval_json(struct k25_interval interval, double scale)
+static json_t *interval_json(struct k25_interval interval)
 {
-    return json_pack("[o, o]", cli_json_real(interval.low * scale), cli_json_real(interval.high * scale));
+    return json_pack("[o, o]", cli_json_real(interval.low), cli_json_real(interval.high));
 }
 
-/* Plans as objects; a table has no truth. */
-static json_t *plans_json(const struct cli_table *table, struct k25_error *error)
-{
-    json_t *rows = cli_table_json(table, error), *row;
-    size_t i;
-    json_array_foreach(rows, i, row)
-    {
-        const char *word = json_string_value(json_object_get(row, "attention_dp"));
-        json_object_set_new(row, "attention_dp", json_boolean(word != NULL && strcmp(word, "true") == 0));
-    }
-    return rows;
-}
-
-static json_t *side_json(const struct k25_candidate *candidate, const struct k25_prediction *p,
-                         const struct k25_intervals *intervals, const struct k25_wish *wish, struct k25_error *error)
+/* A plan of the ranking, with all outputs of its prediction. */
+static json_t *side_json(const struct k25_candidate *candidate, const struct k25_question *question,
+                         const struct k25_prediction *prediction, const struct k25_intervals *intervals,
+                         const struct k25_wish *wish, struct k25_error *error)
 {
     struct cli_table table;
     cli_table_open(&table, plan_columns);
     add_plan(&table, candidate, wish);
-    json_t *rows = plans_json(&table, error);
+    json_t *rows = cli_table_json(&table, error);
     cli_table_close(&table);
     if (rows == NULL)
         return NULL;
     json_t *side = json_incref(json_array_get(rows, 0));
     json_decref(rows);
-    json_object_set_new(side, "step_ms", cli_json_real(p->step * 1e3));
-    json_object_set_new(side, "tokens_per_step", cli_json_real(p->tokens_per_step));
-    json_object_set_new(side, "tok_s_interval", interval_json(intervals->output[K25_OUT_TOK_S], 1));
-    json_object_set_new(side, "tpot_ms_interval", interval_json(intervals->output[K25_OUT_TPOT], 1e3));
+    cli_set_outputs(side, question, prediction);
+    json_object_set_new(side, "tok_s_interval", interval_json(intervals->output[K25_OUT_TOK_S]));
+    json_object_set_new(side, "tpot_ms_interval", interval_json(intervals->output[K25_OUT_TPOT]));
     return side;
 }
 
@@ -303,7 +289,7 @@ static json_t *comparison_json(const struct cli_rival *rival)
         json_array_append_new(terms, json_pack("{s:s, s:f, s:f}", "term", rival->term[i].name, "choice_ms",
                                                rival->term[i].choice * 1e3, "other_ms", rival->term[i].rival * 1e3));
     return json_pack("{s:f, s:o, s:o, s:b, s:i, s:o, s:o}", "tok_s_ratio", c->ratio, "interval",
-                     interval_json(c->interval, 1), "measured_interval", interval_json(c->measured, 1), "told_apart",
+                     interval_json(c->interval), "measured_interval", interval_json(c->measured), "told_apart",
                      c->differs, "load_tests_of_each", c->repeats, "drivers", drivers, "terms", terms);
 }
 
@@ -312,7 +298,7 @@ static bool add_rival(json_t *root, const char *key, const struct cli_rival *riv
 {
     if (!rival->there)
         return true;
-    json_t *side = side_json(rival->candidate, &rival->prediction, &rival->intervals, wish, error);
+    json_t *side = side_json(rival->candidate, &rival->question, &rival->prediction, &rival->intervals, wish, error);
     if (side == NULL)
         return false;
     json_object_set_new(side, "comparison", comparison_json(rival));
@@ -338,11 +324,12 @@ static bool add_choice(json_t *root, const struct cli_advice *advice, struct k25
     const struct k25_recommendation *found = &advice->found;
     struct cli_table table;
     rank_plans(advice, K25_RECOMMENDED, &table);
-    json_t *ranking = plans_json(&table, error);
+    json_t *ranking = cli_table_json(&table, error);
     cli_table_close(&table);
+    const struct cli_answer *answer = &advice->choice;
     json_t *choice = ranking == NULL ? NULL
-                                     : side_json(&found->best[0], &advice->choice.prediction, &advice->choice.intervals,
-                                                 &advice->wish, error);
+                                     : side_json(&found->best[0], &answer->question, &answer->prediction,
+                                                 &answer->intervals, &advice->wish, error);
     json_object_set_new(root, "ranking", ranking);
     if (choice == NULL)
         return false;

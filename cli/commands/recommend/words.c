@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/render/operators.h"
 #include "cli/render/table.h"
 
 enum { NAMED = 4 /* terms of a sentence, each way */ };
@@ -126,20 +127,19 @@ static double say_terms(const struct cli_advice *advice, const struct cli_rival 
 
 /* ---- paragraphs ---- */
 
-static void say_interval(struct text *text, struct k25_interval interval, double scale)
+static void say_interval(struct text *text, struct k25_interval interval)
 {
     char low[40], high[40];
-    say(text, "%s to %s", cli_figure(interval.low * scale, low, sizeof low),
-        cli_figure(interval.high * scale, high, sizeof high));
+    say(text, "%s to %s", cli_figure(interval.low, low, sizeof low), cli_figure(interval.high, high, sizeof high));
 }
 
 static void say_speed(struct text *text, const struct k25_prediction *p, const struct k25_intervals *intervals)
 {
     char speed[40], tpot[40];
     say(text, "%s tok/s (90 %%: ", cli_figure(p->tok_s, speed, sizeof speed));
-    say_interval(text, intervals->output[K25_OUT_TOK_S], 1);
+    say_interval(text, intervals->output[K25_OUT_TOK_S]);
     say(text, ") at a TPOT of %s ms (", cli_figure(p->tpot * 1e3, tpot, sizeof tpot));
-    say_interval(text, intervals->output[K25_OUT_TPOT], 1e3);
+    say_interval(text, intervals->output[K25_OUT_TPOT]);
     say(text, ")");
 }
 

@@ -1,5 +1,5 @@
-/* The slopes of every kind of observation, and of every output of a prediction, against differences over plans drawn at
- * random. */
+/* The slopes of every kind of observation, and of every term and output of a prediction, against differences over plans
+ * drawn at random. */
 #include "tests/unit/any_plan.h"
 #include "tests/unit/slope_check.h"
 
@@ -12,6 +12,19 @@ static double observed(const void *context, const struct k25_params *params)
     return k25_observed_predict(context, params, NULL);
 }
 
+struct term_of {
+    const struct k25_question *question;
+    enum k25_term term;
+};
+
+static double term(const void *context, const struct k25_params *params)
+{
+    static struct k25_prediction p;
+    const struct term_of *of = context;
+    k25_predict(of->question, params, &p);
+    return k25_term_time(&p, of->term);
+}
+
 struct output_of {
     const struct k25_question *question;
     enum k25_output output;
@@ -22,7 +35,8 @@ static double output(const void *context, const struct k25_params *params)
     static struct k25_prediction p;
     const struct output_of *of = context;
     k25_predict(of->question, params, &p);
-    return k25_output_value(&p, of->output);
+    p.memory.fits = true; /* memory.reserve may decide it; the times do not depend on it */
+    return k25_output_value(of->question, &p, of->output);
 }
 
 static void check_all(slope_number *number, const void *context, const struct k25_params *params, const double *slope,
@@ -68,12 +82,49 @@ static void observations_have_their_derivatives(void **state)
     print_message("%d slopes of observations\n", checks);
 }
 
-static void outputs_have_their_derivatives(void **state)
+static void check_terms(const struct k25_question *question, const struct k25_params *params,
+                        const struct k25_prediction *p, double slope[K25_TERMS][K25_PARAMS], int plan, int *checks)
+{
+    for (enum k25_term t = 0; t < K25_TERMS; t++) {
+        struct term_of of = {question, t};
+        char what[64];
+        /* A gap, or the host of a step, may be what is left of two large numbers. */
+        if (!(k25_term_time(p, t) > 1e-4 * p->step))
+            continue;
+        snprintf(what, sizeof what, "plan %d, term %d", plan, (int)t);
+        check_all(term, &of, params, slope[t], what, checks);
+    }
+}
+
+/* Those with an interval: as the terms over and under say. */
+static void check_outputs(const struct k25_question *question, const struct k25_params *params,
+                          const struct k25_prediction *p, double slope[K25_TERMS][K25_PARAMS], int seen[K25_OUTPUTS],
+                          int plan, int *checks)
+{
+    for (enum k25_output o = 0; o < K25_OUTPUTS; o++) {
+        const struct k25_output_info *info = &k25_output_info[o];
+        struct output_of of = {question, o};
+        double quotient[K25_PARAMS];
+        char what[96];
+        if (!k25_output_has_interval(o) || !(k25_term_time(p, info->over) > 1e-4 * p->step) ||
+            isnan(output(&of, params)))
+            continue;
+        for (int id = 0; id < K25_PARAMS; id++)
+            quotient[id] = slope[info->over][id] - slope[info->under][id];
+        snprintf(what, sizeof what, "plan %d, %s", plan, info->name);
+        check_all(output, &of, params, quotient, what, checks);
+        seen[o]++;
+    }
+}
+
+static void terms_and_outputs_have_their_derivatives(void **state)
 {
     (void)state;
     enum { PLANS = 60 };
     static struct k25_prediction p;
-    static double slope[K25_OUTPUTS][K25_PARAMS];
+    static struct k25_machine machine;
+    static double slope[K25_TERMS][K25_PARAMS];
+    int seen[K25_OUTPUTS] = {0};
     uint64_t seed = 7;
     int models[ZOO_SIZE] = {0}, checks = 0;
     for (int plans = 0; plans < PLANS;) {
@@ -82,20 +133,17 @@ static void outputs_have_their_derivatives(void **state)
         if (!any_question(&question, &params, &seed, models))
             continue;
         plans++;
+        machine = *question.machine;
+        machine.price_per_hour = 12;
+        question.machine = &machine;
         k25_predict(&question, &params, &p);
-        k25_output_slopes(&question, &params, &p, slope);
-        for (enum k25_output o = 0; o < K25_OUTPUTS; o++) {
-            struct output_of of = {&question, o};
-            char what[64];
-            double value = k25_output_value(&p, o);
-            /* A gap, or the host of a step, may be what is left of two large numbers. */
-            if (!(value > 1e-4 * p.step) || isnan(value))
-                continue;
-            snprintf(what, sizeof what, "plan %d, output %d", plans, (int)o);
-            check_all(output, &of, &params, slope[o], what, &checks);
-        }
+        k25_term_slopes(&question, &params, &p, slope);
+        check_terms(&question, &params, &p, slope, plans, &checks);
+        check_outputs(&question, &params, &p, slope, seen, plans, &checks);
     }
-    print_message("%d slopes of outputs\n", checks);
+    for (enum k25_output o = 0; o < K25_OUTPUTS; o++)
+        assert_true(seen[o] > 0 || !k25_output_has_interval(o));
+    print_message("%d slopes of terms and outputs\n", checks);
 }
 
 /* The kernels of the tables, whose slopes are those of their calls. */
@@ -169,7 +217,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(observations_have_their_derivatives),
-        cmocka_unit_test(outputs_have_their_derivatives),
+        cmocka_unit_test(terms_and_outputs_have_their_derivatives),
         cmocka_unit_test(kernel_rows_have_their_derivatives),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#include "scenarios/library/outputs.h"
 #include "scenarios/sweep/expression.h"
 #include "scenarios/sweep/grid.h"
 #include "scenarios/sweep/sweep.h"
