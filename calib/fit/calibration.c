@@ -43,7 +43,7 @@ static const struct k25_field data_fields[] = {
  * of the set's own members apply to the whole record. */
 struct file_record {
     struct k25_calibration set;
-    const struct k25_yaml_node *parameters, *covariance, *evidence, *residuals;
+    const struct k25_yaml_node *parameters, *covariance, *evidence, *accepted, *residuals;
 };
 
 static const struct k25_field file_fields[] = {
@@ -57,6 +57,8 @@ static const struct k25_field file_fields[] = {
      .doc = "where the data lay; a prediction far outside says so"},
     K25_FIELD(TEXT, k25_calibration, program, .fallback = "", .doc = "version of k25sim that wrote the set"),
     K25_FIELD(NODE, file_record, evidence, .fallback = "", .doc = "list of files that went in, with checksums"),
+    K25_FIELD(NODE, file_record, accepted, .fallback = "",
+              .doc = "findings against the evidence that the set was written in spite of, and why"),
     K25_FIELD(NODE, file_record, parameters, .doc = "a mapping from parameter to value"),
     K25_FIELD(NODE, file_record, covariance, .fallback = "", .doc = "posterior covariance of the logarithms"),
     K25_FIELD(NODE, file_record, residuals, .fallback = "",
@@ -134,6 +136,37 @@ static bool load_evidence(const char *file, const struct k25_yaml_node *list, st
         if (!k25_schema_load(evidence_fields, "evidence", list->values[set->evidences], file,
                              &set->evidence[set->evidences], NULL, error))
             return false;
+    }
+    return true;
+}
+
+struct accepted_record {
+    char why[256];
+    const struct k25_yaml_node *findings;
+};
+
+static const struct k25_field accepted_fields[] = {
+    K25_FIELD(TEXT, accepted_record, why, .doc = "the reason that was given"),
+    K25_FIELD(NODE, accepted_record, findings, .doc = "list of what was wrong with the evidence"),
+    {.key = NULL},
+};
+
+static bool load_accepted(const char *file, const struct k25_yaml_node *node, struct k25_calibration *set,
+                          struct k25_error *error)
+{
+    struct accepted_record record;
+    if (!k25_schema_load(accepted_fields, "accepted", node, file, &record, NULL, error))
+        return false;
+    const struct k25_yaml_node *list = record.findings;
+    if (list->kind != K25_YAML_SEQUENCE || list->count > K25_MAX_DOUBTS)
+        return k25_fail_at(error, file, list->line, list->column,
+                           "accepted.findings: expected a list of at most %d sentences", K25_MAX_DOUBTS);
+    snprintf(set->accepted, sizeof set->accepted, "%s", record.why);
+    for (; set->doubts < list->count; set->doubts++) {
+        const struct k25_yaml_node *entry = list->values[set->doubts];
+        if (entry->kind != K25_YAML_SCALAR)
+            return k25_fail_at(error, file, entry->line, entry->column, "accepted.findings: expected a sentence");
+        snprintf(set->doubt[set->doubts], sizeof set->doubt[0], "%s", entry->text);
     }
     return true;
 }
@@ -285,6 +318,8 @@ bool k25_calibration_load(const char *path, struct k25_calibration *calibration,
         ok = load_value(path, parameters->keys[i], parameters->values[i], &record.set, inputs, error);
     if (ok && record.evidence != NULL)
         ok = load_evidence(path, record.evidence, &record.set, error);
+    if (ok && record.accepted != NULL)
+        ok = load_accepted(path, record.accepted, &record.set, error);
     if (ok && record.covariance != NULL)
         ok = load_covariance(path, record.covariance, &record.set, error);
     if (ok && record.residuals != NULL)
@@ -324,6 +359,20 @@ static void print_covariance(FILE *out, const struct k25_calibration *set)
         for (size_t j = 0; j < n; j++)
             fprintf(out, "%s%.6g", j == 0 ? "" : ", ", set->covariance[i * n + j]);
         fprintf(out, "]\n");
+    }
+}
+
+static void print_accepted(FILE *out, const struct k25_calibration *set)
+{
+    if (set->doubts == 0)
+        return;
+    fprintf(out, "accepted:\n");
+    k25_print_text(out, "  why", set->accepted);
+    fprintf(out, "  findings:\n");
+    for (size_t i = 0; i < set->doubts; i++) {
+        fprintf(out, "    - ");
+        k25_print_quoted(out, set->doubt[i]);
+        fprintf(out, "\n");
     }
 }
 
@@ -377,6 +426,7 @@ char *k25_calibration_print(const struct k25_calibration *calibration, struct k2
         k25_print_text(out, "  - file", e->file);
         fprintf(out, "    crc64: \"%s\"\n    observations: %d\n", e->crc64, e->observations);
     }
+    print_accepted(out, calibration);
     fprintf(out, "data:\n");
     if (calibration->model[0] != '\0')
         k25_print_text(out, "  model", calibration->model);

@@ -35,6 +35,9 @@ struct k25_calibration_evidence {
 };
 
 #define K25_MAX_EVIDENCE 64
+/* Findings against the evidence that a set was written in spite of (calib/evidence/findings.h). */
+#define K25_MAX_DOUBTS 32
+#define K25_DOUBT_BYTES 512
 /* The most sites of a residual table: nine such tables still are a file that base/yaml.h reads. */
 #define K25_MAX_SITES 4000
 
@@ -49,6 +52,9 @@ struct k25_calibration {
     char program[32]; /* version that wrote the set; "" by hand */
     size_t evidences;
     struct k25_calibration_evidence evidence[K25_MAX_EVIDENCE];
+    char accepted[256]; /* why evidence with findings against it was taken all the same; "" when there were none */
+    size_t doubts;
+    char doubt[K25_MAX_DOUBTS][K25_DOUBT_BYTES];
     bool set[K25_PARAMS];
     double value[K25_PARAMS];       /* SI */
     double log_sd[K25_PARAMS];      /* standard deviation of ln(value), 0 = not stated */

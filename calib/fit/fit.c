@@ -244,6 +244,34 @@ static double freedom(const struct k25_priors *priors, const struct k25_fit *fit
     return fmax(1, (double)rows - determined);
 }
 
+bool k25_fit_widen(const struct k25_priors *priors, size_t rows, struct k25_fit *fit, struct k25_error *error)
+{
+    size_t n = fit->free;
+    double excess = n > 0 ? fit->chi2 / freedom(priors, fit, rows) : 0;
+    if (!(excess > 1))
+        return true;
+    gsl_matrix *inverse = gsl_matrix_alloc(n, n);
+    if (inverse == NULL)
+        return k25_fail(error, K25_RESOURCE, "out of memory");
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    gsl_matrix_view covariance = gsl_matrix_view_array(fit->covariance, n, n);
+    gsl_matrix_memcpy(inverse, &covariance.matrix);
+    bool ok = gsl_linalg_cholesky_decomp1(inverse) == GSL_SUCCESS && gsl_linalg_cholesky_invert(inverse) == GSL_SUCCESS;
+    for (size_t j = 0; ok && j < n; j++) {
+        double prior = 1 / (priors->spread[fit->id[j]] * priors->spread[fit->id[j]]);
+        gsl_matrix_set(inverse, j, j, gsl_matrix_get(inverse, j, j) + (excess - 1) * prior);
+    }
+    ok =
+        ok && gsl_linalg_cholesky_decomp1(inverse) == GSL_SUCCESS && gsl_linalg_cholesky_invert(inverse) == GSL_SUCCESS;
+    gsl_set_error_handler(handler);
+    for (size_t i = 0; ok && i < n * n; i++)
+        fit->covariance[i] = excess * inverse->data[i];
+    for (size_t j = 0; ok && j < n; j++)
+        fit->log_sd[fit->id[j]] = sqrt(fit->covariance[j * n + j]);
+    gsl_matrix_free(inverse);
+    return ok || k25_fail(error, K25_RESOURCE, "the fit failed: its covariance is singular");
+}
+
 bool k25_fit_solve_noise(const struct k25_priors *priors, const struct k25_observation *observations, size_t count,
                          const bool *leave, struct k25_fit *fit, struct k25_error *error)
 {

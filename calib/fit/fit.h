@@ -45,6 +45,12 @@ bool k25_fit_solve(const struct k25_priors *priors, const struct k25_observation
                    const bool *leave, struct k25_fit *fit, struct k25_error *error);
 void k25_fit_free(struct k25_fit *fit);
 
+/* Widens the posterior of a fit of `rows` rows that describes them worse than their noise allows: with
+ * s^2 = chi2 / (rows less the parameters they determine), where that is above 1, what the data say counts 1 / s^2,
+ *
+ *     C' = ( (C^-1 - P) / s^2 + P )^-1,   P = diag(1 / spread^2) of the priors.   */
+bool k25_fit_widen(const struct k25_priors *priors, size_t rows, struct k25_fit *fit, struct k25_error *error);
+
 /* The same with the size of the noise fitted too: every sigma is multiplied by one factor f, found by iteration and
  * kept between 1/5 and 5,
  *

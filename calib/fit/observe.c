@@ -280,18 +280,25 @@ static const struct k25_capture_group *main_group(const struct k25_capture *capt
     return NULL;
 }
 
+void k25_capture_question(const struct k25_capture *capture, const struct k25_question *question,
+                          struct k25_question *captured)
+{
+    *captured = *question;
+    if (capture->sequences > 0)
+        captured->plan.batch = capture->sequences;
+    if (capture->context > 0)
+        captured->plan.context = capture->context;
+}
+
 bool k25_observe_capture(const struct k25_capture *capture, const struct k25_question *question,
                          const struct k25_evidence_source *source, struct k25_observations *list,
                          struct k25_error *error)
 {
-    struct k25_observed made = {.question = *question};
+    struct k25_observed made = {0};
     if (isnan(capture->step_period))
         return k25_fail(error, K25_NEGATIVE, "%s: no decode steps were found, so nothing can be fitted to it",
                         source->name);
-    if (capture->sequences > 0)
-        made.question.plan.batch = capture->sequences;
-    if (capture->context > 0)
-        made.question.plan.context = capture->context;
+    k25_capture_question(capture, question, &made.question);
     for (enum k25_bucket bucket = 0; bucket < K25_BUCKET_NONE; bucket++) {
         double noise, measured = bucket_measured(capture, bucket, &noise);
         made.kind = K25_OBSERVED_BUCKET;

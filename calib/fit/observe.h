@@ -59,6 +59,10 @@ struct k25_evidence_source {
     double discrepancy; /* relative; 0: the formulas are exact (a closed loop) */
 };
 
+/* The question with the batch and context that the capture's annotations say, where they say them. */
+void k25_capture_question(const struct k25_capture *capture, const struct k25_question *question,
+                          struct k25_question *captured);
+
 /* A capture of the question's step. Batch and context of annotations replace the plan's. Steps must have been found. */
 bool k25_observe_capture(const struct k25_capture *capture, const struct k25_question *question,
                          const struct k25_evidence_source *source, struct k25_observations *observations,

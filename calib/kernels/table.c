@@ -6,6 +6,7 @@
 
 #include "base/list.h"
 #include "calib/kernels/rows.h"
+#include "hw/gpus/name.h"
 
 const char *const k25_table_kind_names[K25_TABLE_KINDS + 1] = {
     [K25_TABLE_GEMM] = "gemm",         [K25_TABLE_MOE] = "moe",       [K25_TABLE_MLA] = "mla_decode",
@@ -23,12 +24,14 @@ const char *const k25_skip_reasons[K25_SKIPS + 1] = {
     [K25_SKIP_EAGER] = "eager mode: measures the host",
     [K25_SKIP_FALLBACK] = "custom AllReduce on more than 2 PCIe GPUs: falls back to NCCL",
     [K25_SKIP_GPUS] = "more GPUs than the machine has",
+    [K25_SKIP_OTHER_GPU] = "measured on another GPU",
 };
 
 typedef char group_name[192];
 struct reader {
     struct k25_row_reader at;
     struct k25_kernel_table *table;
+    int gpu;           /* its column; -1: none */
     group_name *group; /* table->groups */
 };
 
@@ -94,6 +97,17 @@ static int find_family(struct reader *r, const struct k25_described_row *d)
     return i;
 }
 
+/* Whether the row was measured on the machine's GPU, or does not say. */
+static bool is_ours(struct reader *r)
+{
+    const char *name = r->gpu < 0 ? "" : k25_csv_cell(r->at.csv, r->at.row, r->gpu);
+    bool ours = k25_gpu_match(&r->at.machine->gpu, name) != K25_GPU_OTHER;
+    char *noted = ours ? r->table->named_gpu : r->table->other_gpu;
+    if (strcmp(noted, name) != 0)
+        snprintf(noted, sizeof r->table->named_gpu, "%s", name);
+    return ours;
+}
+
 static bool add_row(struct reader *r)
 {
     struct k25_described_row d = {0};
@@ -104,6 +118,7 @@ static bool add_row(struct reader *r)
     if (family < 0)
         return k25_fail(r->at.error, K25_RESOURCE, "%s: out of memory", r->at.csv->file);
     table->family[family].rows++;
+    d.skip = is_ours(r) ? d.skip : K25_SKIP_OTHER_GPU;
     if (d.skip != K25_SKIPS) {
         table->family[family].skipped[d.skip]++;
         return true;
@@ -142,6 +157,7 @@ static struct k25_kernel_table *from_csv(struct k25_csv *csv, const struct k25_m
     if (ok)
         r.table->gpu = machine->gpu;
     ok = ok && recognise(&r);
+    r.gpu = k25_csv_column(csv, "gpu");
     for (; ok && r.at.row < csv->rows; r.at.row++)
         ok = add_row(&r);
     if (ok && r.table->rows > 0)

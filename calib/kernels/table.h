@@ -9,7 +9,8 @@
  *   attention    engine kernel dtype kv_dtype heads kv_heads head_dim window batch context
  *   collective   engine backend mode op dtype gpus bytes
  *
- * and latency_us in all of them. A row becomes an observation whose prediction calls only hw/kernel/kernel.h or
+ * and latency_us in all of them. Rows whose column gpu, where there is one, names another GPU than the machine's are
+ * left out. A row becomes an observation whose prediction calls only hw/kernel/kernel.h or
  * hw/collective/collective.h. Rows that those cannot price are counted with the reason; a cell that is not a number is
  * an error.
  *
@@ -54,6 +55,7 @@ enum k25_skip {
     K25_SKIP_EAGER,
     K25_SKIP_FALLBACK,
     K25_SKIP_GPUS,
+    K25_SKIP_OTHER_GPU,
     K25_SKIPS, /* it is priced */
 };
 extern const char *const k25_skip_reasons[K25_SKIPS + 1]; /* for people; NULL-terminated */
@@ -81,7 +83,8 @@ struct k25_kernel_family {
 struct k25_kernel_table {
     enum k25_table_kind kind;
     struct k25_gpu gpu;
-    struct k25_kernel_row *row; /* priced ones; by family, then by shape, then by line */
+    char named_gpu[64], other_gpu[64]; /* as the column gpu has them: the last that is the machine's, that is not; "" */
+    struct k25_kernel_row *row;        /* priced ones; by family, then by shape, then by line */
     size_t rows;
     struct k25_kernel_family *family; /* in the order of the file */
     int families, groups;

@@ -145,6 +145,11 @@ void cli_notes(const struct cli_answer *answer, struct cli_sentences *sentences)
         say_range("batch", plan->batch, set->batch, 2, set->name, sentences);
         say_range("context", plan->context, set->context, 2, set->name, sentences);
         say_range("tp", plan->tp, set->tp, 1, set->name, sentences);
+        if (set->doubts > 0)
+            cli_say(sentences, "calibration %s was written in spite of what is wrong with its evidence: %s", set->name,
+                    set->accepted);
+        for (size_t i = 0; i < set->doubts; i++)
+            cli_say(sentences, "%s", set->doubt[i]);
     }
     cli_say_unmeasured(plan, sentences);
     if (plan->dcp == 2 && scenario->architecture.mla.heads > 0 && scenario->architecture.indexer.heads == 0)

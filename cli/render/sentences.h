@@ -7,7 +7,7 @@
 #define CLI_SENTENCES 32
 struct cli_sentences {
     size_t count;
-    char text[CLI_SENTENCES][320];
+    char text[CLI_SENTENCES][K25_DOUBT_BYTES];
 };
 
 /* Adds one; what is too long is cut, what is too many left out. */

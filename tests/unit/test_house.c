@@ -41,6 +41,7 @@ static const char *const rooms[] = {
     "calib/readers/profiler",
     "calib/fit",
     "calib/kernels",
+    "calib/evidence",
     "scenarios/library",
     "scenarios/points",
     "scenarios/sweep",

@@ -9,11 +9,13 @@
 #include "calib/fit/advice.h"
 #include "cli/commands/calibrate/evidence.h"
 #include "cli/commands/calibrate/residuals.h"
+#include "cli/render/answer.h"
+#include "cli/render/render.h"
 #include "cli/render/report.h"
 
 static struct {
     char **points, **where, **set, **only, **captures, **summaries, **nccl_tests, **kernels, **families, **benches;
-    const char *start, *out, *rules, *folds, *discrepancy;
+    const char *start, *out, *rules, *folds, *discrepancy, *accept;
     int lenient;
 } given;
 
@@ -39,6 +41,8 @@ static const struct poptOption options[] = {
     {"model-error", '\0', POPT_ARG_STRING, &given.discrepancy, 0,
      "how far the model may be off on a number of a capture, in per cent (default 2)", "PERCENT"},
     {"lenient", '\0', POPT_ARG_NONE, &given.lenient, 0, "keep what is good of damaged files", NULL},
+    {"accept", '\0', POPT_ARG_STRING, &given.accept, 0,
+     "write the set although evidence is not of this scenario or cannot be, with this reason in it", "WHY"},
     {"output", 'o', POPT_ARG_STRING, &given.out, 0, "where to write the set", "SET.yaml"},
     CLI_FORCE,
     POPT_TABLEEND,
@@ -149,7 +153,12 @@ static void describe(const struct calibration *c, struct k25_calibration *set)
         set->batch = joined(set->batch, start->batch);
         set->context = joined(set->context, start->context);
         set->tp = joined(set->tp, start->tp);
+        snprintf(set->accepted, sizeof set->accepted, "%s", start->accepted);
+        set->doubts = start->doubts;
+        memcpy(set->doubt, start->doubt, sizeof set->doubt);
     }
+    if (e->findings.errors > 0)
+        k25_findings_accept(&e->findings, given.accept, set);
     snprintf(set->program, sizeof set->program, "%s", K25_VERSION);
     cli_stem(given.out, set->name, sizeof set->name);
     snprintf(set->model, sizeof set->model, "%s", c->scenario->architecture.name);
@@ -261,7 +270,10 @@ static void print_advice(const struct calibration *c)
     double now;
     k25_fit_uncertainty(&c->priors, &c->fit, 0, &u);
     size_t count = k25_advise(&c->question, &c->fit.params, &u, advice, &now);
-    printf("\nthe step of this scenario is known to +- %.1f %% (90 %%, without the noise of a test)", 164 * now);
+    const struct k25_fitted_rows rows = cli_evidence_rows(&c->evidence);
+    double scatter = k25_residual_scatter(&c->fit, &rows);
+    printf("\nthe step of this scenario is known to +- %.1f %% (90 %%, %s)", 164 * fmax(now, scatter),
+           scatter > now ? "as well as the fit describes the evidence" : "without the noise of a test");
     printf(count > 0 ? "; what would narrow it most:\n" : "; no further measurement would narrow it by much\n");
     for (size_t i = 0; i < count && i < 3; i++)
         printf("  +- %.1f %%  %s\n", 164 * advice[i].sd_after, advice[i].what);
@@ -325,14 +337,28 @@ static bool fix_others(struct calibration *c, struct k25_error *error)
 /* Points know their noise only roughly, so its size is fitted; other evidence comes with its own. */
 static bool solve(struct calibration *c, struct k25_error *error)
 {
-    const struct cli_evidence *e = &c->evidence;
+    struct cli_evidence *e = &c->evidence;
     bool points_only = e->pair != NULL && e->pair->count == e->count;
     cli_progress("fitting %zu rows", e->count);
     bool ok = points_only ? k25_fit_solve_noise(&c->priors, e->row, e->count, NULL, &c->fit, error)
                           : k25_fit_solve(&c->priors, e->row, e->count, NULL, &c->fit, error);
     cli_progress(NULL);
+    const struct k25_fitted_rows rows = cli_evidence_rows(e);
+    if (ok) {
+        k25_check_fit(&c->scenario->priors, &c->fit, &rows, &c->evidence.findings);
+        ok = (given.accept != NULL || k25_findings_pass(&e->findings, error)) &&
+             (points_only || k25_fit_widen(&c->priors, e->count, &c->fit, error));
+    }
     c->noise = CLI_POINT_NOISE * (ok ? c->fit.noise_scale : 1);
     return ok;
+}
+
+static void print_findings(const struct k25_findings *findings)
+{
+    struct cli_sentences sentences = {0};
+    for (size_t i = 0; i < findings->count; i++)
+        cli_say(&sentences, "%s", findings->list[i].text);
+    cli_print_sentences(findings->errors > 0 ? "accepted in spite of" : "to be trusted less", &sentences);
 }
 
 static bool report(const struct calibration *c, const struct k25_calibration *set, int folds, struct k25_error *error)
@@ -344,6 +370,7 @@ static bool report(const struct calibration *c, const struct k25_calibration *se
         (folds > 0 && !print_held_out(c, folds, error)) || !print_parameters(c, set, error) ||
         !cli_residuals_print(&c->tables, error))
         return false;
+    print_findings(&c->evidence.findings);
     printf("\n");
     print_open(c);
     print_advice(c);
@@ -395,6 +422,7 @@ static bool calibrate(const struct cli *cli, const char *name, struct k25_error 
                                        .set = overriding,
                                        .rules = given.rules,
                                        .lenient = given.lenient != 0,
+                                       .accept = given.accept != NULL,
                                        .families = (const char *const *)given.families};
     const struct cli_evidence_files files = {
         (const char *const *)given.points,    (const char *const *)given.captures,

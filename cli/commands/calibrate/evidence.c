@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/list.h"
 #include "cli/cli.h"
+#include "scenarios/points/against.h"
 
 /* What one call works on. */
 struct reading {
@@ -19,7 +20,14 @@ struct reading {
     struct cli_evidence *evidence;
     struct k25_kernel_rules *rules;
     struct k25_error *error;
+    struct k25_check check;
 };
+
+/* What is against a file is told when all are read; until then the file is not made rows of. */
+static bool refused(const struct reading *r)
+{
+    return r->evidence->findings.errors > 0 && !r->options->accept;
+}
 
 static bool out_of_memory(struct k25_error *error)
 {
@@ -94,7 +102,9 @@ static bool read_capture(struct reading *r, const char *path)
     for (int i = 0; ok && i < capture.ranks; i++)
         ok = k25_inputs_record_file(&r->evidence->read, capture.rank[i].file, "", 0, r->error);
     struct k25_evidence_source source = source_of(r, path);
-    ok = ok && k25_observe_capture(&capture, r->question, &source, &r->evidence->observed, r->error);
+    if (ok)
+        k25_check_capture(&r->check, source.name, &capture);
+    ok = ok && (refused(r) || k25_observe_capture(&capture, r->question, &source, &r->evidence->observed, r->error));
     k25_capture_free(&capture);
     return ok;
 }
@@ -105,9 +115,11 @@ static bool read_summary(struct reading *r, const char *path)
     struct k25_profiler_tables *tables = k25_profiler_tables_read(path, &options, r->error);
     bool ok = tables != NULL && add_file(r, path);
     struct k25_evidence_source source = source_of(r, path);
-    for (size_t i = 0; ok && i < tables->tables; i++)
-        ok = k25_observe_table(&tables->table[i], r->rules, r->question, &r->scenario->params, &source,
-                               &r->evidence->observed, r->error);
+    for (size_t i = 0; ok && i < tables->tables; i++) {
+        k25_check_table(&r->check, source.name, &tables->table[i], r->rules);
+        ok = refused(r) || k25_observe_table(&tables->table[i], r->rules, r->question, &r->scenario->params, &source,
+                                             &r->evidence->observed, r->error);
+    }
     k25_profiler_tables_free(tables);
     return ok;
 }
@@ -119,7 +131,9 @@ static bool read_nccl(struct reading *r, const char *path)
     struct k25_nccl_tests *tests = k25_nccl_tests_read(path, &options, r->error);
     bool ok = tests != NULL && add_file(r, path);
     struct k25_evidence_source source = source_of(r, path);
-    ok = ok && k25_observe_nccl(tests, r->question, MOST, &source, &r->evidence->observed, r->error);
+    if (ok)
+        k25_check_nccl(&r->check, source.name, tests);
+    ok = ok && (refused(r) || k25_observe_nccl(tests, r->question, MOST, &source, &r->evidence->observed, r->error));
     k25_nccl_tests_free(tests);
     return ok;
 }
@@ -130,7 +144,9 @@ static bool read_bench(struct reading *r, const char *path)
     struct k25_bench *bench = k25_bench_read(path, &options, r->error);
     bool ok = bench != NULL && add_file(r, path);
     struct k25_evidence_source source = source_of(r, path);
-    ok = ok && k25_observe_bench(bench, r->question, &source, &r->evidence->observed, r->error);
+    if (ok)
+        k25_check_bench(&r->check, source.name, bench);
+    ok = ok && (refused(r) || k25_observe_bench(bench, r->question, &source, &r->evidence->observed, r->error));
     k25_bench_free(bench);
     return ok;
 }
@@ -149,6 +165,7 @@ static bool read_kernels(struct reading *r, const char *name)
         return out_of_memory(r->error);
     }
     *added = table;
+    k25_check_kernels(&r->check, base_name(path), table);
     return add_file(r, path);
 }
 
@@ -209,6 +226,11 @@ static bool read_points(struct reading *r, const char *scenario, const char *con
     if (!cli_pairs_make(e->suites, e->suite_count, &e->pairs, r->error))
         return false;
     e->pair = only_pair(&e->pairs, r->error);
+    for (size_t i = 0; i < count; i++)
+        k25_suite_check(&e->suites[i], base_name(paths[i]), e->pair != NULL ? e->pair->group : NULL,
+                        e->pair != NULL ? e->pair->variant : NULL, r->scenario, &r->check);
+    if (refused(r) && e->pair == NULL)
+        return k25_findings_pass(&e->findings, r->error);
     for (size_t i = 0; e->pair != NULL && i < count; i++) {
         char file[1024];
         if (!add_file(r, k25_library_table(&r->cli->library, paths[i], file, sizeof file)) ||
@@ -313,7 +335,13 @@ bool cli_evidence_read(const struct cli *cli, const char *name, const struct k25
                        const struct cli_evidence_options *options, struct cli_evidence *evidence,
                        struct k25_error *error)
 {
-    struct reading r = {cli, scenario, question, options, evidence, NULL, error};
+    struct reading r = {.cli = cli,
+                        .scenario = scenario,
+                        .question = question,
+                        .options = options,
+                        .evidence = evidence,
+                        .error = error,
+                        .check = {question, &scenario->params, &evidence->findings, K25_ENGINES, ""}};
     char rules[1024];
     memset(evidence, 0, sizeof *evidence);
     snprintf(rules, sizeof rules, "%s/calib/rules/kernels.yaml", cli->library.root);
@@ -322,9 +350,17 @@ bool cli_evidence_read(const struct cli *cli, const char *name, const struct k25
               each(&r, files->summaries, read_summary) && each(&r, files->nccl_tests, read_nccl) &&
               each(&r, files->benches, read_bench);
     int first_table = evidence->sources;
-    ok = ok && each(&r, files->kernels, read_kernels) && join(&r, first_table);
+    ok = ok && each(&r, files->kernels, read_kernels);
+    if (ok)
+        k25_check_floors(&r.check, &evidence->observed);
+    ok = ok && (options->accept || k25_findings_pass(&evidence->findings, error)) && join(&r, first_table);
     k25_kernel_rules_free(r.rules);
     return ok;
+}
+
+struct k25_fitted_rows cli_evidence_rows(const struct cli_evidence *e)
+{
+    return (struct k25_fitted_rows){e->row, e->count, e->source, (const char(*)[192])e->label, e->file, e->sources};
 }
 
 void cli_evidence_free(struct cli_evidence *evidence)

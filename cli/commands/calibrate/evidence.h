@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "calib/evidence/check.h"
+#include "calib/evidence/fitted.h"
 #include "calib/fit/calibration.h"
 #include "calib/fit/observe.h"
 #include "calib/kernels/table.h"
@@ -34,6 +36,7 @@ struct cli_evidence {
     int sources;
     struct k25_calibration_evidence *file; /* [sources] provenance */
     struct k25_range batch, context;
+    struct k25_findings findings;
     struct k25_inputs read; /* every file that was read for it */
 };
 
@@ -43,17 +46,22 @@ struct cli_evidence_options {
     double discrepancy;                    /* of the model on a number of a capture, relative */
     const char *const *families;           /* parts of names: other families of kernels are left out; NULL: all */
     bool lenient;
+    bool accept; /* evidence with findings against it, too */
 };
 
 /* Whether the name of a family contains one of `families`; NULL: yes. */
 bool cli_family_wanted(const char *name, const char *const *families);
 
-/* Reads every file. `name` is the scenario as given, `scenario` and `question` what it became. Points of more than one
- * box or build are an error that names them. */
+/* Reads every file and holds it against the scenario (calib/evidence/check.h): evidence of something else is an error
+ * with all that is wrong, unless `accept`. `name` is the scenario as given, `scenario` and `question` what it became.
+ * Points of more than one box or build are an error that names them. */
 bool cli_evidence_read(const struct cli *cli, const char *name, const struct k25_scenario *scenario,
                        const struct k25_question *question, const struct cli_evidence_files *files,
                        const struct cli_evidence_options *options, struct cli_evidence *evidence,
                        struct k25_error *error);
+
+/* The rows for checks of a fit; they stay the evidence's. */
+struct k25_fitted_rows cli_evidence_rows(const struct cli_evidence *evidence);
 void cli_evidence_free(struct cli_evidence *evidence);
 
 #endif
