@@ -10,7 +10,7 @@
 
 static const double MOST_SPREADS = 4;
 static const double MOST_RESIDUAL = 0.25; /* of the measured */
-static const double MOST_OF_KERNELS = 1;  /* the same of tables of kernels */
+static const double MOST_OF_OTHERS = 1;   /* the same of served points, and of tables of kernels */
 
 /* ---- parameters ---- */
 
@@ -21,32 +21,55 @@ static double most_of_share(const struct k25_priors *priors, int id)
     return ABOVE * fmax(1, priors->centre[id] * exp(2 * priors->spread[id]));
 }
 
-static void check_parameters(const struct k25_priors *priors, const struct k25_fit *fit, struct k25_findings *findings)
+/* Of hosts and links, which may be slower than anyone has seen; a GPU's kernels are its data sheet's. */
+static bool of_host(const char *name)
+{
+    static const char *const starts[] = {"nccl.", "skew.", "host.", "draft.", NULL};
+    for (int i = 0; starts[i] != NULL; i++) {
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+            return true;
+    }
+    for (int i = K25_NCCL_PROTOCOLS; i < K25_BACKENDS; i++) {
+        size_t length = strlen(k25_backend_keys[i]);
+        if (strncmp(name, k25_backend_keys[i], length) == 0 && name[length] == '.')
+            return true;
+    }
+    return false;
+}
+
+static bool is_slower(const struct k25_param_info *info, double value, double centre)
+{
+    return strcmp(info->unit, "share") == 0 ? value < centre : value > centre;
+}
+
+/* `tables`: kernels of every family had their say, and parameters are of no one family; a warning will do. */
+static void check_parameters(const struct k25_priors *priors, const struct k25_fit *fit, bool tables,
+                             struct k25_findings *findings)
 {
     for (size_t j = 0; j < fit->free; j++) {
         int id = fit->id[j];
         const struct k25_param_info *info = &k25_param_info[id];
         double value = fit->params.value[id], centre = priors->centre[id];
-        double away = fabs(log(value / centre)) / priors->spread[id];
-        if (info->range == K25_RANGE_DIVISOR && strcmp(info->unit, "share") == 0 && value > most_of_share(priors, id))
+        double away = priors->spread[id] > 0 ? fabs(log(value / centre)) / priors->spread[id] : 0;
+        bool share = info->range == K25_RANGE_DIVISOR && strcmp(info->unit, "share") == 0;
+        bool beyond = share && value > most_of_share(priors, id);
+        if (beyond && !tables)
             k25_find(findings,
                      "%s is a share, and the evidence makes it %.4g (prior %.3g): something was measured faster than "
                      "data sheets and links of the scenario's machine allow; is it of another machine or model?",
                      info->name, value, centre);
-        else if (priors->spread[id] > 0 && away > MOST_SPREADS)
+        else if (away > MOST_SPREADS && !tables && !(of_host(info->name) && is_slower(info, value, centre)))
             k25_find(findings,
                      "%s: the evidence makes it %.4g %s, %.2g prior spreads away from %.4g %s; is the evidence of this "
                      "machine, model and build, and in the right unit? --set parameters.%s=... where it is known",
                      info->name, value / info->scale, info->unit, away, centre / info->scale, info->unit, info->name);
+        else if (beyond || away > MOST_SPREADS)
+            k25_find_warning(findings, "%s: the evidence makes it %.4g %s, the prior is %.4g %s (%.2g spreads)",
+                             info->name, value / info->scale, info->unit, centre / info->scale, info->unit, away);
     }
 }
 
 /* ---- residuals ---- */
-
-static bool is_kernel(const struct k25_observation *row)
-{
-    return row->predict == k25_kernel_work_time;
-}
 
 static const struct k25_observed *observed_of(const struct k25_observation *row)
 {
@@ -57,6 +80,15 @@ static int by_value(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
+}
+
+static bool has_tables(const struct k25_fitted_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        if (rows->row[i].predict == k25_kernel_work_time)
+            return true;
+    }
+    return false;
 }
 
 /* ln(predicted / measured) of each row; the caller frees. NULL without memory. */
@@ -156,16 +188,16 @@ static void check_files(const struct k25_fitted_rows *rows, const double *residu
 {
     for (int file = 0; file < rows->files; file++) {
         size_t n = 0, worst = 0;
-        bool kernels = false;
+        bool own = false;
         for (size_t i = 0; i < rows->count; i++) {
             if (rows->source[i] != file)
                 continue;
-            kernels = is_kernel(&rows->row[i]);
+            own = observed_of(&rows->row[i]) != NULL;
             worst = n == 0 || fabs(residual[i]) > fabs(residual[worst]) ? i : worst;
             n++;
         }
         double median = expm1(median_of(rows, residual, file, room));
-        if (n == 0 || median <= (kernels ? MOST_OF_KERNELS : MOST_RESIDUAL))
+        if (n == 0 || median <= (own ? MOST_RESIDUAL : MOST_OF_OTHERS))
             continue;
         refused[file] = true;
         k25_find(findings,
@@ -219,7 +251,7 @@ void k25_check_fit(const struct k25_priors *priors, const struct k25_fit *fit, c
 {
     double *residual = residuals_of(fit, rows), *room = malloc((rows->count + 1) * sizeof *room);
     bool *refused = calloc((size_t)rows->files + 1, sizeof *refused);
-    check_parameters(priors, fit, findings);
+    check_parameters(priors, fit, has_tables(rows), findings);
     if (residual != NULL && room != NULL && refused != NULL) {
         check_files(rows, residual, room, refused, findings);
         check_rows(rows, residual, refused, findings);

@@ -62,6 +62,28 @@ static void check_allreduces(struct k25_check *check, const char *name, const st
              OTHER_MODEL);
 }
 
+/* Gathers, scatters and all-to-alls a step. */
+static double exchanges(const struct k25_traits *traits)
+{
+    return k25_traits_class(traits, "allgather", traits->calls) +
+           k25_traits_class(traits, "reducescatter", traits->calls) +
+           k25_traits_class(traits, "alltoall", traits->calls);
+}
+
+/* Whether there is an exchange in the layers at all: how many kernels one takes differs between engines. */
+static void check_exchanges(struct k25_check *check, const char *name, const struct k25_traits *seen,
+                            const struct k25_traits *ours)
+{
+    double found = exchanges(seen), expected = exchanges(ours), some = layers_of(check->question->architecture) / 4.0;
+    const struct k25_plan *plan = &check->question->plan;
+    if ((found > some) == (expected > some) || seen->cut)
+        return;
+    k25_find(check->findings,
+             "%.80s: %.4g gathers, scatters and all-to-alls a step, the scenario's step has %.4g (dcp %d, ep %d); set "
+             "plan.dcp, plan.ep and plan.attention_dp as they ran, or leave the file out",
+             name, found, expected, plan->dcp, plan->ep);
+}
+
 /* Time on the GPU outside of collectives, and of it what no rule has a name for. */
 static double work_time(const struct k25_traits *traits)
 {
@@ -185,6 +207,7 @@ static void check_step(struct k25_check *check, const char *name, const struct k
     k25_predict(question, check->params, p);
     k25_traits_of_prediction(p, seen->rules, &ours);
     check_allreduces(check, name, seen, &ours);
+    check_exchanges(check, name, seen, &ours);
     check_experts(check, name, seen, &ours);
     check_attention(check, name, seen, &ours);
     check_layers(check, name, seen, &ours);

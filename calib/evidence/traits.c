@@ -20,6 +20,15 @@ static bool names_protocol(const char *base, const char *protocol)
     return length > size && base[length - size - 1] == '_' && strcasecmp(base + length - size, protocol) == 0;
 }
 
+/* A name without its namespaces: engines copy each other's kernels. */
+static const char *last_part(const char *base)
+{
+    const char *part = base;
+    for (const char *at = strstr(base, "::"); at != NULL; at = strstr(part, "::"))
+        part = at + 2;
+    return part;
+}
+
 static void count_allreduce(struct k25_traits *traits, const char *name, double calls)
 {
     char base[256], known[256];
@@ -32,7 +41,8 @@ static void count_allreduce(struct k25_traits *traits, const char *name, double 
         return;
     }
     for (int i = K25_NCCL_PROTOCOLS; i < K25_BACKENDS; i++) {
-        if (strcmp(base, k25_kernel_base_name(k25_backend_info[i]->kernel, known, sizeof known)) == 0) {
+        k25_kernel_base_name(k25_backend_info[i]->kernel, known, sizeof known);
+        if (strcmp(last_part(base), last_part(known)) == 0) {
             traits->allreduce[i] += calls;
             return;
         }

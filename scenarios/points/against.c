@@ -66,7 +66,7 @@ void k25_suite_check(const struct k25_suite *suite, const char *name, const char
         checked = point->scenario != NULL ? point->scenario : checked;
         if (strcmp(cell(suite, point, "gpu"), gpu) != 0)
             k25_check_gpu(check, name, gpu = cell(suite, point, "gpu"));
-        if (strcmp(cell(suite, point, "engine"), engine) != 0)
+        if (group != NULL && strcmp(cell(suite, point, "engine"), engine) != 0)
             k25_check_engine(check, name, engine = cell(suite, point, "engine"));
     }
 }

@@ -49,7 +49,7 @@ CALLS = {
     "calibrate": (["box.yaml", "points.csv", "machine.yaml", "gpu.yaml", "set.yaml"],
                   ["calibrate", "box.yaml", "--points", "points.csv", "--only", "kernel.scale", "-o", "OUT"]),
     "calibrate, a capture": (["box.yaml", "capture/" + "TRACE"],
-                             ["calibrate", "box.yaml", "--capture", "capture", "--only", "kernel.scale", "-o", "OUT"]),
+                             ["calibrate", "box.yaml", "--capture", "capture", "--accept", "a toy", "--only", "kernel.scale", "-o", "OUT"]),
     "sweep": (["sweep.yaml", "box.yaml", "machine.yaml", "gpu.yaml", "set.yaml"], ["sweep", "sweep.yaml", "-o", "OUT"]),
     "sweep --merge": (["s1.csv", "s2.csv", "s1.csv.state"], ["sweep", "--merge", "s1.csv", "s2.csv", "-o", "OUT"]),
     "import topo": (["topo.txt", "gpu.yaml"], ["import", "topo", "topo.txt", "--gpu", "./gpu.yaml", "-o", "OUT"]),

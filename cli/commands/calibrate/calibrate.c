@@ -454,6 +454,8 @@ static enum k25_status run(const struct cli *cli, const char *const *arguments, 
         given.kernels == NULL && given.benches == NULL)
         return cli_misused(&cli_calibrate, error,
                            "nothing to fit: give evidence with --capture, --points, --nccl-tests, ...");
+    if (given.accept != NULL && given.accept[0] == '\0')
+        return cli_misused(&cli_calibrate, error, "--accept: expected the reason, which goes into the set");
     if (given.families != NULL && given.kernels == NULL)
         return cli_misused(&cli_calibrate, error, "--kernel-family chooses among --kernels, and there are none");
     if (given.out == NULL)
@@ -473,6 +475,10 @@ const struct cli_command cli_calibrate = {
                "same bytes. Tables of kernels also leave residual tables in the set: what was measured on top\n"
                "of the formulas, by one family of kernels a class. It ends with what the data left open and\n"
                "what to measure next.\n"
+               "\n"
+               "Evidence of another GPU, model or plan, numbers that wires and data sheets rule out, and evidence\n"
+               "that the fit cannot describe or that contradicts other evidence are errors that say what is wrong;\n"
+               "--accept WHY writes the set all the same, with the reason and the findings in it.\n"
                "\n"
                "examples:\n"
                "  k25sim calibrate my-box.yaml --capture profile/ -o my-box-set.yaml\n"
