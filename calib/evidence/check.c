@@ -176,7 +176,7 @@ void k25_check_kernels(struct k25_check *check, const char *name, const struct k
             worst = row;
         }
     }
-    if (fast > SOME * (double)cold)
+    if ((double)fast > SOME * (double)cold)
         k25_find(
             check->findings,
             "%.80s:%d: %.4g us for %.4g MB of weights or cache, but '%s' reads %.4g GB/s, which takes %.4g us (%zu "

@@ -22,11 +22,11 @@ static void rows_of_a_sequence_share_a_walk_of_the_latents(void **state)
     struct k25_kernel_call call = k25_mla_call(&work, &params);
     /* 8 heads x 4 rows are 2 blocks of 16 for each of 3 sequences; 6 x 64 thread blocks are 4 waves on 100 SMs,
      * each over 6400 / 64 tokens. */
-    assert_true(call.class == K25_KERNEL_MLA && call.launches == 1 && call.batched && call.items == 6);
+    assert_true(call.class == K25_KERNEL_MLA && call.launches == 1 && call.batched == 1 && call.items == 6);
     assert_true(call.bytes == 44236800 && call.flops == 1336934400 && call.serial == 400);
     assert_true(call.shape[0] == 3 && call.shape[1] == 6400 && call.shape[2] == 8);
     work.sequences = 1;
-    assert_false(k25_mla_call(&work, &params).batched); /* one walk, however many rows */
+    assert_true(k25_mla_call(&work, &params).batched == 0); /* one walk, however many rows */
 }
 
 static void rows_apart_walk_the_latents_one_by_one(void **state)
@@ -37,10 +37,10 @@ static void rows_apart_walk_the_latents_one_by_one(void **state)
     work.separate_rows = true;
     struct k25_kernel_call call = k25_mla_call(&work, &params);
     /* 12 walks of one block: 768 thread blocks are 8 waves */
-    assert_true(call.batched && call.items == 12 && call.bytes == 88473600 && call.flops == 2673868800.0);
+    assert_true(call.batched == 1 && call.items == 12 && call.bytes == 88473600 && call.flops == 2673868800.0);
     assert_true(call.serial == 800 && call.shape[0] == 12);
     work.sequences = 1;
-    assert_true(k25_mla_call(&work, &params).batched); /* 4 walks */
+    assert_true(k25_mla_call(&work, &params).batched == 1); /* 4 walks */
 }
 
 static void heads_are_padded_to_blocks_of_16(void **state)
@@ -189,7 +189,7 @@ static void prompt_tokens_see_half_of_their_chunk(void **state)
     (void)state;
     /* 100 tokens after 1000: each sees 1050 in the mean, 8 heads of 192 and 128; the cache of 1100 is read once */
     struct k25_kernel_call call = k25_prefill_call(K25_KERNEL_MLA, 100, 1000, INFINITY, 8, 192, 128, 1152);
-    assert_true(call.class == K25_KERNEL_MLA && call.launches == 1 && !call.batched);
+    assert_true(call.class == K25_KERNEL_MLA && call.launches == 1 && call.batched == 0);
     assert_true(call.items == 0 && call.serial == 0);
     assert_true(call.flops == 537600000 && call.bytes == 1267200);
 }

@@ -165,7 +165,7 @@ static void every_class_has_its_parameters(void **state)
         double extra =
             (classes[i].batched < 0 ? 0 : v[classes[i].batched]) + 3 * (classes[i].item < 0 ? 0 : v[classes[i].item]);
         assert_close(cost.floor, scale * (2 * v[classes[i].t0] + extra), 1e-12);
-        call.batched = false;
+        call.batched = 0;
         extra = 3 * (classes[i].item < 0 ? 0 : v[classes[i].item]);
         assert_close(k25_kernel_cost(&call, &gpu, &params).floor, scale * (2 * v[classes[i].t0] + extra), 1e-12);
     }
@@ -203,7 +203,7 @@ static void products_pad_rows_and_columns_to_64(void **state)
         for (enum k25_kernel_class class = K25_KERNEL_GEMM_BF16; class <= K25_KERNEL_GEMM_INT4; class ++) {
             struct k25_kernel_call call = k25_gemm_call(class, cases[i].m, cases[i].n, cases[i].k, 1e6, &params);
             assert_int_equal(call.class, class);
-            assert_true(call.launches == 1 && !call.batched && call.items == 0 && call.tail_bytes == 0);
+            assert_true(call.launches == 1 && call.batched == 0 && call.items == 0 && call.tail_bytes == 0);
             assert_close(call.flops, cases[i].flops, 1e-15);
             /* weights as stored, activations in and out in BF16 */
             assert_close(call.bytes, 1e6 + 2 * cases[i].m * (cases[i].n + cases[i].k), 1e-15);
@@ -425,7 +425,7 @@ static void indexer_by_hand(void **state)
     assert_int_equal(call.class, K25_KERNEL_INDEXER);
     assert_close(call.bytes, 396000 + 24000, 1e-15);
     assert_close(call.flops, 49152000, 1e-15);
-    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && !call.batched);
+    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && !call.batched == 1);
 }
 
 static void linear_by_hand(void **state)
@@ -437,7 +437,7 @@ static void linear_by_hand(void **state)
     assert_int_equal(call.class, K25_KERNEL_LINEAR);
     assert_close(call.bytes, 5 * 4 * 524288.0, 1e-15);
     assert_close(call.flops, 2 * 3 * 15 * 131072.0, 1e-15);
-    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && !call.batched);
+    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && !call.batched == 1);
 }
 
 static void prefill_by_hand(void **state)
@@ -505,7 +505,7 @@ static void gqa_splits_fill_the_sms(void **state)
         assert_close(call.serial, cases[i].serial, 1e-14);
         assert_close(call.bytes, cases[i].B * L * 512, 1e-15);
         assert_close(call.flops, 2 * cases[i].tiles * 16 * L * 2 * D, 1e-15);
-        assert_true(call.launches == 1 && !call.batched);
+        assert_true(call.launches == 1 && !call.batched == 1);
     }
 }
 

@@ -146,7 +146,7 @@ static void kimi_work_of_single_operators(void **state)
     build(&box, &params);
     const struct k25_operator *op = find_op(&step, "mla_attention", 1);
     /* 8 sequences x 6400 x 576 B; 2 x 8 x 16 x 6400 x 1088; ceil(8 x 64 / 188) = 3 waves of 100 tokens */
-    assert_true(op->call.class == K25_KERNEL_MLA && op->call.batched && op->call.items == 8);
+    assert_true(op->call.class == K25_KERNEL_MLA && op->call.batched == 1 && op->call.items == 8);
     assert_close(op->call.bytes, 29491200, 1e-15);
     assert_close(op->call.flops, 1782579200, 1e-15);
     assert_close(op->call.serial, 300, 1e-15);
