@@ -425,7 +425,7 @@ static void indexer_by_hand(void **state)
     assert_int_equal(call.class, K25_KERNEL_INDEXER);
     assert_close(call.bytes, 396000 + 24000, 1e-15);
     assert_close(call.flops, 49152000, 1e-15);
-    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && !call.batched == 1);
+    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && call.batched == 0);
 }
 
 static void linear_by_hand(void **state)
@@ -437,7 +437,7 @@ static void linear_by_hand(void **state)
     assert_int_equal(call.class, K25_KERNEL_LINEAR);
     assert_close(call.bytes, 5 * 4 * 524288.0, 1e-15);
     assert_close(call.flops, 2 * 3 * 15 * 131072.0, 1e-15);
-    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && !call.batched == 1);
+    assert_true(call.launches == 1 && call.items == 0 && call.serial == 0 && call.batched == 0);
 }
 
 static void prefill_by_hand(void **state)
@@ -505,7 +505,7 @@ static void gqa_splits_fill_the_sms(void **state)
         assert_close(call.serial, cases[i].serial, 1e-14);
         assert_close(call.bytes, cases[i].B * L * 512, 1e-15);
         assert_close(call.flops, 2 * cases[i].tiles * 16 * L * 2 * D, 1e-15);
-        assert_true(call.launches == 1 && !call.batched == 1);
+        assert_true(call.launches == 1 && call.batched == 0);
     }
 }
 
