@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "calib/fit/calibration.h"
+
 #define CLI_SENTENCES 32
 struct cli_sentences {
     size_t count;

@@ -12,6 +12,7 @@
 #include "cli/render/answer.h"
 #include "cli/render/render.h"
 #include "cli/render/report.h"
+#include "cli/render/sentences.h"
 
 static struct {
     char **points, **where, **set, **only, **captures, **summaries, **nccl_tests, **kernels, **families, **benches;
