@@ -17,7 +17,7 @@ void cli_uncertainty(const struct k25_scenario *scenario, struct k25_uncertainty
     k25_uncertainty_resolve(&scenario->priors, scenario->calibrated ? &scenario->calibration : NULL, u);
     size_t from[K25_PARAMS], kept = 0, all = u->count;
     for (size_t i = 0; i < all; i++) {
-        if (cli_is_overridden(scenario, u->id[i]))
+        if (cli_is_overridden(scenario, (enum k25_param)u->id[i]))
             continue;
         u->id[kept] = u->id[i];
         from[kept++] = i;
