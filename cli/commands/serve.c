@@ -25,20 +25,40 @@ static const struct poptOption options[] = {
     POPT_TABLEEND,
 };
 
+/* X(name, title for people, style, value): the columns in their order; `value` is an expression of `users` and of the
+ * serving s. */
+#define FIGURE_LIST(X)                                                                                                 \
+    X("concurrency", "users", CLI_COUNT, users)                                                                        \
+    X("running", "running", CLI_COUNT, s->running)                                                                     \
+    X("queued", "queued", CLI_COUNT, s->queued)                                                                        \
+    X("decoding", "decoding", CLI_FIGURE, s->decoding)                                                                 \
+    X("ttft_ms", "TTFT ms", CLI_FIGURE, s->ttft * 1e3)                                                                 \
+    X("front_ms", NULL, CLI_FIGURE, s->front * 1e3)                                                                    \
+    X("wait_cache_ms", NULL, CLI_FIGURE, s->wait_cache * 1e3)                                                          \
+    X("wait_prefill_ms", NULL, CLI_FIGURE, s->wait_prefill * 1e3)                                                      \
+    X("prefill_ms", NULL, CLI_FIGURE, s->prefill * 1e3)                                                                \
+    X("transfer_ms", NULL, CLI_FIGURE, s->transfer * 1e3)                                                              \
+    X("tpot_ms", "TPOT ms", CLI_FIGURE, s->tpot * 1e3)                                                                 \
+    X("latency_ms", NULL, CLI_FIGURE, s->latency * 1e3)                                                                \
+    X("output_tok_s", "tok/s", CLI_FIGURE, s->output_tok_s)                                                            \
+    X("user_tok_s", "per user", CLI_FIGURE, s->user_tok_s)                                                             \
+    X("input_tok_s", NULL, CLI_FIGURE, s->input_tok_s)                                                                 \
+    X("requests_s", NULL, CLI_FIGURE, s->requests_s)                                                                   \
+    X("step_ms", "step ms", CLI_FIGURE, s->step * 1e3)                                                                 \
+    X("step_chunk_ms", "with chunk", CLI_FIGURE, s->step_chunk * 1e3)                                                  \
+    X("chunk_share", NULL, CLI_FIGURE, s->chunk_share)                                                                 \
+    X("", "chunk %", CLI_FIGURE, s->chunk_share * 100)                                                                 \
+    X("chunks_per_prompt", NULL, CLI_COUNT, s->chunks)                                                                 \
+    X("chunk_tokens", NULL, CLI_FIGURE, s->chunk_tokens)                                                               \
+    X("steps_s", NULL, CLI_FIGURE, s->steps_s)                                                                         \
+    X("prefill_utilisation", NULL, CLI_FIGURE, s->prefill_utilisation)
+
 static const struct cli_column columns[] = {
-    {"concurrency", "users", CLI_COUNT, 0},    {"running", "running", CLI_COUNT, 0},
-    {"queued", "queued", CLI_COUNT, 0},        {"decoding", "decoding", CLI_FIGURE, 0},
-    {"ttft_ms", "TTFT ms", CLI_FIGURE, 0},     {"front_ms", NULL, CLI_FIGURE, 0},
-    {"wait_cache_ms", NULL, CLI_FIGURE, 0},    {"wait_prefill_ms", NULL, CLI_FIGURE, 0},
-    {"prefill_ms", NULL, CLI_FIGURE, 0},       {"transfer_ms", NULL, CLI_FIGURE, 0},
-    {"tpot_ms", "TPOT ms", CLI_FIGURE, 0},     {"latency_ms", NULL, CLI_FIGURE, 0},
-    {"output_tok_s", "tok/s", CLI_FIGURE, 0},  {"user_tok_s", "per user", CLI_FIGURE, 0},
-    {"input_tok_s", NULL, CLI_FIGURE, 0},      {"requests_s", NULL, CLI_FIGURE, 0},
-    {"step_ms", "step ms", CLI_FIGURE, 0},     {"step_chunk_ms", "with chunk", CLI_FIGURE, 0},
-    {"chunk_share", NULL, CLI_FIGURE, 0},      {"", "chunk %", CLI_FIGURE, 0},
-    {"chunks_per_prompt", NULL, CLI_COUNT, 0}, {"chunk_tokens", NULL, CLI_FIGURE, 0},
-    {"steps_s", NULL, CLI_FIGURE, 0},          {"prefill_utilisation", NULL, CLI_FIGURE, 0},
-    {"limit", "limit", CLI_TEXT, 0},           {NULL, NULL, CLI_TEXT, 0},
+#define X(name, title, style, value) {name, title, style, 0},
+    FIGURE_LIST(X)
+#undef X
+        {"limit", "limit", CLI_TEXT, 0},
+    {NULL, NULL, CLI_TEXT, 0},
 };
 
 static const char left_out[] =
@@ -54,16 +74,11 @@ static const char definitions[] =
     "chunk\" are steps at the batch that a decoding sequence sees (disaggregated: a chunk alone), \"chunk "
     "%\" is the share of steps that carry prompt tokens. \"limit\" says what holds the throughput.";
 
-static void add_point(struct cli_table *table, int concurrency, const struct k25_serving *s)
+static void add_point(struct cli_table *table, int users, const struct k25_serving *s)
 {
-    const double before[] = {concurrency,      s->running,          s->queued,           s->decoding,
-                             s->ttft * 1e3,    s->front * 1e3,      s->wait_cache * 1e3, s->wait_prefill * 1e3,
-                             s->prefill * 1e3, s->transfer * 1e3,   s->tpot * 1e3,       s->latency * 1e3,
-                             s->output_tok_s,  s->user_tok_s,       s->input_tok_s,      s->requests_s,
-                             s->step * 1e3,    s->step_chunk * 1e3, s->chunk_share,      s->chunk_share * 100,
-                             s->chunks,        s->chunk_tokens,     s->steps_s,          s->prefill_utilisation};
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
-        cli_table_number(table, before[i]);
+#define X(name, title, style, value) cli_table_number(table, value);
+    FIGURE_LIST(X)
+#undef X
     cli_table_text(table, "%s",
                    s->cache_limited && s->saturated ? "cache, prefill"
                    : s->cache_limited               ? "cache"

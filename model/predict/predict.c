@@ -5,6 +5,19 @@
 
 #include "model/plan/speculation.h"
 
+bool k25_plan_group(const struct k25_machine *machine, const struct k25_plan_levers *levers, int ranks,
+                    struct k25_group *group, struct k25_error *error)
+{
+    if (!k25_machine_group(machine, ranks, group, error))
+        return false;
+    group->ring_bandwidth *= levers->link_bandwidth;
+    group->peer_bandwidth *= levers->link_bandwidth;
+    group->lone_bandwidth *= levers->link_bandwidth;
+    group->ring_latency *= levers->link_latency;
+    group->peer_latency *= levers->link_latency;
+    return true;
+}
+
 /* Computes the groups under the levers of the plan. A group for the same ranks and levers is kept: searching the graph
  * takes longer than the rest of a prediction. */
 static bool make_group(const struct k25_question *question, const struct k25_plan *plan, int ranks,
@@ -14,14 +27,7 @@ static bool make_group(const struct k25_question *question, const struct k25_pla
     if (group->n == ranks && before->link_bandwidth == plan->levers.link_bandwidth &&
         before->link_latency == plan->levers.link_latency)
         return true;
-    if (!k25_machine_group(question->machine, ranks, group, error))
-        return false;
-    group->ring_bandwidth *= plan->levers.link_bandwidth;
-    group->peer_bandwidth *= plan->levers.link_bandwidth;
-    group->lone_bandwidth *= plan->levers.link_bandwidth;
-    group->ring_latency *= plan->levers.link_latency;
-    group->peer_latency *= plan->levers.link_latency;
-    return true;
+    return k25_plan_group(question->machine, &plan->levers, ranks, group, error);
 }
 
 bool k25_question_replan(struct k25_question *question, const struct k25_plan *plan, const struct k25_inputs *inputs,

@@ -77,6 +77,10 @@ bool k25_question_make(const struct k25_architecture *architecture, const struct
 bool k25_question_replan(struct k25_question *question, const struct k25_plan *plan, const struct k25_inputs *inputs,
                          struct k25_error *error);
 
+/* As k25_machine_group, with the factors of the plan's levers on latency and bandwidth of every link. */
+bool k25_plan_group(const struct k25_machine *machine, const struct k25_plan_levers *levers, int ranks,
+                    struct k25_group *group, struct k25_error *error);
+
 /* Returns the power limit of a GPU, W: its own, or that of the plan's lever when that is lower. */
 double k25_power_limit(const struct k25_question *question);
 

@@ -6,6 +6,7 @@
 #include "cli/render/report.h"
 #include "cli/render/table.h"
 #include "hw/collective/crossover.h"
+#include "model/predict/predict.h"
 
 /* Of the table: 1 KiB to 4 MiB in powers of two. Crossovers are looked for in a wider range. */
 enum { SIZES = 13 };
@@ -159,7 +160,7 @@ bool cli_explain_collectives(const struct k25_scenario *scenario, enum cli_forma
     for (int n = 2; ok && n <= machine->gpus; n *= 2) {
         struct k25_group group;
         struct k25_contestants contestants = k25_all_contestants(&group, &scenario->params, machine->p2p);
-        ok = k25_machine_group(machine, n, &group, error);
+        ok = k25_plan_group(machine, &scenario->plan.levers, n, &group, error);
         if (ok && format == CLI_TABLE) {
             ok = add_group(scenario, &contestants, &report, error);
         } else if (ok) {
