@@ -82,11 +82,12 @@ static const struct k25_field value_fields[] = {
 };
 
 /* The parameter a scalar names. */
-static bool find_param(const char *file, const struct k25_yaml_node *key, int *id, struct k25_error *error)
+static bool find_param(const char *file, const struct k25_yaml_node *key, enum k25_param *id, struct k25_error *error)
 {
     char hint[80];
-    *id = key->kind == K25_YAML_SCALAR ? k25_param_find(key->text) : -1;
-    if (*id >= 0)
+    int found = key->kind == K25_YAML_SCALAR ? k25_param_find(key->text) : -1;
+    *id = found >= 0 ? (enum k25_param)found : 0;
+    if (found >= 0)
         return true;
     const char *name = key->kind == K25_YAML_SCALAR ? key->text : "";
     return k25_fail_at(error, file, key->line, key->column, "unknown parameter '%s'%s", name,
@@ -96,7 +97,7 @@ static bool find_param(const char *file, const struct k25_yaml_node *key, int *i
 static bool load_value(const char *file, const struct k25_yaml_node *key, const struct k25_yaml_node *node,
                        struct k25_calibration *set, struct k25_inputs *inputs, struct k25_error *error)
 {
-    int id;
+    enum k25_param id;
     struct value_record record;
     if (!find_param(file, key, &id, error))
         return false;
@@ -468,7 +469,7 @@ void k25_params_resolve(const struct k25_priors *priors, const struct k25_calibr
 }
 
 /* Where a parameter stands in the set's covariance, -1 when it does not. */
-static int covariance_row(const struct k25_calibration *calibration, int id)
+static int covariance_row(const struct k25_calibration *calibration, enum k25_param id)
 {
     for (size_t i = 0; calibration != NULL && i < calibration->covariances; i++) {
         if (calibration->covaries[i] == id)
@@ -484,7 +485,7 @@ void k25_uncertainty_resolve(const struct k25_priors *priors, const struct k25_c
     double sd[K25_PARAMS];
     u->count = 0;
     u->noise = calibration != NULL ? calibration->noise : 0;
-    for (int id = 0; id < K25_PARAMS; id++) {
+    for (enum k25_param id = 0; id < K25_PARAMS; id++) {
         bool set = calibration != NULL && calibration->set[id];
         double spread = set ? calibration->log_sd[id] : priors->spread[id];
         int stands = covariance_row(calibration, id);

@@ -56,12 +56,12 @@ struct k25_calibration {
     size_t doubts;
     char doubt[K25_MAX_DOUBTS][K25_DOUBT_BYTES];
     bool set[K25_PARAMS];
-    double value[K25_PARAMS];       /* SI */
-    double log_sd[K25_PARAMS];      /* standard deviation of ln(value), 0 = not stated */
-    size_t covariances;             /* rows of `covariance`; 0 = none */
-    int covaries[K25_PARAMS];       /* the parameter of each row */
-    double *covariance;             /* covariances x covariances, of ln(value), row by row */
-    struct k25_residuals residuals; /* on top of the formulas at these values */
+    double value[K25_PARAMS];            /* SI */
+    double log_sd[K25_PARAMS];           /* standard deviation of ln(value), 0 = not stated */
+    size_t covariances;                  /* rows of `covariance`; 0 = none */
+    enum k25_param covaries[K25_PARAMS]; /* the parameter of each row */
+    double *covariance;                  /* covariances x covariances, of ln(value), row by row */
+    struct k25_residuals residuals;      /* on top of the formulas at these values */
 };
 
 bool k25_calibration_load(const char *path, struct k25_calibration *calibration, struct k25_inputs *inputs,

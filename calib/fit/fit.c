@@ -24,7 +24,7 @@ struct problem {
     size_t *row;    /* indices of the observations that take part */
     double *weight; /* of each row: 1, or less for an outlier */
     size_t free;
-    int id[K25_PARAMS];
+    enum k25_param id[K25_PARAMS];
     const struct k25_params *start; /* where the search begins; NULL: the prior centres */
 };
 
@@ -57,7 +57,7 @@ static int residuals(const gsl_vector *x, void *data, gsl_vector *f)
     if (!finite)
         return GSL_EDOM;
     for (size_t j = 0; j < problem->free; j++) {
-        int id = problem->id[j];
+        enum k25_param id = problem->id[j];
         double prior = (gsl_vector_get(x, j) - log(problem->priors->centre[id])) / problem->priors->spread[id];
         gsl_vector_set(f, problem->rows + j, prior);
     }
@@ -100,7 +100,7 @@ static void find_free(struct problem *problem)
             moves[id] = moves[id] || slope[id] != 0;
     }
     problem->free = 0;
-    for (int id = 0; id < K25_PARAMS; id++) {
+    for (enum k25_param id = 0; id < K25_PARAMS; id++) {
         if (moves[id] && problem->priors->spread[id] > 0)
             problem->id[problem->free++] = id;
     }

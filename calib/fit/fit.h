@@ -28,14 +28,14 @@ struct k25_observation {
 };
 
 struct k25_fit {
-    struct k25_params params;  /* at the optimum; parameters nobody moved keep their centre */
-    double log_sd[K25_PARAMS]; /* posterior standard deviation of ln theta */
-    size_t free;               /* parameters fitted: prior spread > 0 and some observation moves with them */
-    int id[K25_PARAMS];        /* which, in the order of the covariance */
-    double *covariance;        /* free x free, of ln theta; NULL when nothing is free */
-    double chi2;               /* of the observations, at the optimum, outliers at their reduced weight */
-    double noise_scale;        /* what the observations' sigmas were multiplied by: 1, or k25_fit_solve_noise's */
-    double freedom;            /* rows behind that factor, less the parameters they determine; infinite without it */
+    struct k25_params params;      /* at the optimum; parameters nobody moved keep their centre */
+    double log_sd[K25_PARAMS];     /* posterior standard deviation of ln theta */
+    size_t free;                   /* parameters fitted: prior spread > 0 and some observation moves with them */
+    enum k25_param id[K25_PARAMS]; /* which, in the order of the covariance */
+    double *covariance;            /* free x free, of ln theta; NULL when nothing is free */
+    double chi2;                   /* of the observations, at the optimum, outliers at their reduced weight */
+    double noise_scale;            /* what the observations' sigmas were multiplied by: 1, or k25_fit_solve_noise's */
+    double freedom; /* rows behind that factor, less the parameters they determine; infinite without it */
     int iterations;
 };
 

@@ -17,7 +17,7 @@ void k25_fit_uncertainty(const struct k25_priors *priors, const struct k25_fit *
     double widen = isfinite(fit->freedom) ? gsl_cdf_tdist_Pinv(0.95, fit->freedom) / K25_Z90 : 1;
     u->count = 0;
     u->noise = sigma * fit->noise_scale * widen;
-    for (int id = 0; id < K25_PARAMS; id++) {
+    for (enum k25_param id = 0; id < K25_PARAMS; id++) {
         if (priors->spread[id] > 0)
             u->id[u->count++] = id;
     }

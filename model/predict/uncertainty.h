@@ -20,7 +20,7 @@
 
 struct k25_uncertainty {
     size_t count;                               /* parameters that vary */
-    int id[K25_PARAMS];                         /* [count], enum k25_param */
+    enum k25_param id[K25_PARAMS];              /* [count] */
     double covariance[K25_PARAMS * K25_PARAMS]; /* count x count, of ln theta */
     double noise;                               /* relative, of one measured step time */
 };

@@ -53,7 +53,7 @@ bool k25_recommend(const struct k25_scenario *scenario, const struct k25_wish *w
 
 /* A parameter and its share of the variance of a comparison. Shares add up to 1; correlations can make one negative. */
 struct k25_driver {
-    int id;
+    enum k25_param id;
     double share;
 };
 

@@ -107,7 +107,7 @@ static void take_parameters(const struct calibration *c, struct k25_calibration 
         set->log_sd[id] = c->fixed[id] ? start->log_sd[id] : fit->log_sd[id];
     }
     for (size_t j = 0; j < fit->free; j++) {
-        int id = fit->id[j];
+        enum k25_param id = fit->id[j];
         double spread = c->priors.spread[id];
         double moved = fabs(log(fit->params.value[id] / c->priors.centre[id]));
         set->set[id] = set->set[id] || fit->log_sd[id] < KNOWN * spread || moved > MOVED * spread;
@@ -250,7 +250,7 @@ static void print_open(const struct calibration *c)
     char names[2048] = "";
     size_t used = 0, count = 0;
     for (size_t j = 0; j < fit->free; j++) {
-        int id = fit->id[j];
+        enum k25_param id = fit->id[j];
         if (fit->log_sd[id] < OPEN * c->priors.spread[id] || used + 80 > sizeof names)
             continue;
         used +=

@@ -250,7 +250,7 @@ static void say_why(const struct cli_advice *advice, const struct cli_rival *riv
 }
 
 /* What measurement of calibrate tells a parameter. */
-static const char *evidence_for(int id)
+static const char *evidence_for(enum k25_param id)
 {
     static const struct {
         const char *prefix, *evidence;

@@ -161,7 +161,7 @@ static bool report_params(const struct cli_pairs *pairs, struct cli_report *repo
     for (size_t i = 0; i < pairs->count; i++) {
         const struct cli_pair *pair = &pairs->list[i];
         for (size_t j = 0; j < pair->fit.free; j++) {
-            int id = pair->fit.id[j];
+            enum k25_param id = pair->fit.id[j];
             const struct k25_param_info *info = &k25_param_info[id];
             cli_table_text(&table, "%s", pair->group);
             cli_table_text(&table, "%s", pair->variant);

@@ -97,7 +97,7 @@ static void intervals_hold_the_truth(void **state)
         observe(&question, &truth, &simulation, &capture, &observations);
         fit_to(&observations, &fit);
         for (size_t j = 0; j < fit.free; j++) {
-            int id = fit.id[j];
+            enum k25_param id = fit.id[j];
             bool held = fabs(log(fit.params.value[id] / truth.value[id])) <= K25_Z90 * fit.log_sd[id];
             seen[id]++;
             inside[id] += held;

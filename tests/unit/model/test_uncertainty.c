@@ -8,7 +8,7 @@ static struct k25_intervals intervals;
 static struct k25_uncertainty u;
 static const double ms = 1e3; /* of a second */
 
-static void one_parameter(int id, double sd)
+static void one_parameter(enum k25_param id, double sd)
 {
     u = (struct k25_uncertainty){.count = 1, .id = {id}};
     u.covariance[0] = sd * sd;
