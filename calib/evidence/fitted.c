@@ -47,7 +47,7 @@ static void check_parameters(const struct k25_priors *priors, const struct k25_f
                              struct k25_findings *findings)
 {
     for (size_t j = 0; j < fit->free; j++) {
-        int id = fit->id[j];
+        enum k25_param id = fit->id[j];
         const struct k25_param_info *info = &k25_param_info[id];
         double value = fit->params.value[id], centre = priors->centre[id];
         double away = priors->spread[id] > 0 ? fabs(log(value / centre)) / priors->spread[id] : 0;
