@@ -15,7 +15,7 @@ static const double MOST_OF_OTHERS = 1;   /* the same of served points, and of t
 /* ---- parameters ---- */
 
 /* The largest value of a share that makes sense: rates a little above a data sheet are seen. */
-static double most_of_share(const struct k25_priors *priors, int id)
+static double most_of_share(const struct k25_priors *priors, enum k25_param id)
 {
     static const double ABOVE = 1.05;
     return ABOVE * fmax(1, priors->centre[id] * exp(2 * priors->spread[id]));
