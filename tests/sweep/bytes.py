@@ -129,6 +129,7 @@ def processes():
         file.write(SWEEP.replace("tpot_ms <", "tpot_mss <"))
     done = run([*words[:5], PROGRAM, "sweep", "bad.yaml"])
     check("an error is said once by several processes", done.stderr.count("did you mean 'tpot_ms'") == 1, done.stderr)
+    check("and its status is that of one process", done.returncode == 2, done.returncode)
     done = run([*words[:3], "-n", "1", PROGRAM, "sweep", "sweep.yaml", "-o", "odd.csv", ":", "-n", "1", PROGRAM, "sweep",
                 "sweep.yaml", "-o", "odd.csv", "--chunk", "5"])
     check("processes with other options are refused", "different files or options" in done.stderr, done.stderr)

@@ -181,14 +181,17 @@ static bool open_store(const struct k25_inputs *read, const struct k25_sweep_lay
     return k25_sweep_store_open(store, layout, given.out, shard, shards, from, to, given.resume != 0, error);
 }
 
-/* All processes or none go on; of several that cannot, the first one says why. */
+/*
+ * All processes or none go on; of several that cannot, the first one says why and ends with its status. The others end
+ * with 0: a launcher ends all processes when one fails, and may lose the words of the others.
+ */
 static bool agree(const struct k25_sweep_processes *processes, bool ok, struct k25_error *error)
 {
     int failed = processes != NULL ? processes->first_with(processes->context, !ok) : -1;
     if (processes == NULL || failed < 0)
         return ok;
     if (failed != processes->rank) {
-        error->status = K25_RESOURCE;
+        error->status = K25_OK;
         error->message[0] = '\0';
     }
     return false;
